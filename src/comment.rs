@@ -176,8 +176,8 @@ async fn marked_notes(
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
-    let rows = Rows { keys: &["id"], also: &["author", "body"] };
-    let notes = reads.list_shown(request, rows).await?;
+    let rows = Rows { keys: &["id"], other_keys: &["author", "body"] };
+    let notes = reads.list_visible(request, rows).await?;
     Ok(notes.into_iter().filter_map(|note| marked_note(note, author, marker)).collect())
 }
 

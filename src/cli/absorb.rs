@@ -14,7 +14,9 @@ use super::{
     SessionArgs, SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
-    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Contents, Goal, Mode},
+    absorb::{
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents, Goal,
+    },
     address::{Address, Selector, is_literal},
     api::ApiError,
     apply,
@@ -29,7 +31,7 @@ use crate::{
         terminal::{self, SCREEN_LINES},
     },
     selection::Selection,
-    text::{count, few_listed},
+    text::{count, list_first},
 };
 
 /// The options of `absorb`.
@@ -119,11 +121,11 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         cx.output.eprint(&format!("nothing to absorb: {reason}\n"));
         return Ok(Exit::Success);
     }
-    let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
+    let mode = if args.at_source { AbsorbMode::AtSource } else { AbsorbMode::OwnDocument };
     let absorbed =
         texts.absorb(&all_desired, &drift.goals, mode).map_err(|failed| match failed {
             AbsorbError::Refused(refused) => refuse(&refused, cx),
-            AbsorbError::Wrong(why) => {
+            AbsorbError::InvalidResult(why) => {
                 cx.output.eprint(&why);
                 CommandError::usage("nothing was edited: the edited manifests would be wrong")
                     .help("edit them by hand, or absorb less")
@@ -170,28 +172,28 @@ async fn find_drift(
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
     let mut drift = PlannedAbsorb::default();
-    let collect_drift = |comparison: &Compared<'_>| {
+    let collect_drift = |comparison: &ContainerComparison<'_>| {
         let (goals, refused) = absorb::find_drift(comparison, &selection);
         let (path, container) = (&comparison.container.path, comparison.container.address());
         let is_named = args
             .addresses
             .iter()
-            .any(|selector| selector.touches(path) && is_literal(selector.over_paths()));
+            .any(|selector| selector.touches(path) && is_literal(selector.path_pattern()));
         let refusal = refused.iter().find(|refusal| refusal.address == container);
         if let Some(refusal) = refusal.filter(|_| !is_named) {
-            drift.skipped_paths.push((path.to_string(), refusal.why.clone()));
+            drift.skipped_paths.push((path.to_string(), refusal.reason.clone()));
             return;
         }
         let absorbed: BTreeSet<_> = goals.iter().map(|goal| &goal.address).collect();
         for note in comparison.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
-            if selection.holds(&note.address) && !absorbed.contains(&note.address) {
+            if selection.selects(&note.address) && !absorbed.contains(&note.address) {
                 drift.unlisted_entries.push(note.address.clone());
             }
         }
         // A text that is no secret in this place may be a secret in another one.
-        let excerpt = comparison.words.filter(|_| !goals.is_empty());
+        let excerpt = comparison.excerpt.filter(|_| !goals.is_empty());
         drift.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
-        drift.addresses.extend(absorb::addresses(comparison));
+        drift.addresses.extend(absorb::selectable_addresses(comparison));
         drift.goals.extend(goals);
         drift.refusals.extend(refused);
     };
@@ -220,7 +222,7 @@ pub(super) async fn compare_containers(
         &export::ExportSettings,
     ),
     cx: &RunContext,
-    process: impl FnMut(&Compared<'_>),
+    process: impl FnMut(&ContainerComparison<'_>),
 ) -> Result<(), ApiError> {
     let observer = &session.observer;
     let declared: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, *one)).collect();
@@ -230,11 +232,19 @@ pub(super) async fn compare_containers(
     let process = RefCell::new(process);
     let compare_container = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
-        let plan = &apply::plan(observer, container, &mut live, &session.settings).await?;
-        let names = &observer.called(ExportBuilder::ids(container.scope, &live)).await?;
-        let excerpt = Excerpt::of(container.scope, &container.path, &live, names, settings);
+        let plan =
+            &apply::plan_with_answers(observer, container, &mut live, &session.settings).await?;
+        let names =
+            &observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
+        let excerpt = Excerpt::from_live(container.scope, &container.path, &live, names, settings);
         let words = excerpt.as_ref();
-        (process.borrow_mut())(&Compared { container, plan, live: &live, names, words });
+        (process.borrow_mut())(&ContainerComparison {
+            container,
+            plan,
+            live: &live,
+            names,
+            excerpt: words,
+        });
         progress.step(&container.path);
         Ok(())
     };
@@ -250,10 +260,10 @@ pub(super) async fn compare_containers(
 /// Reports the differences that cannot be absorbed, with reasons.
 fn refuse(refusal_error: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
     let diagnostics = refusal_error.iter().map(|refusal| {
-        let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
+        let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.reason);
         let diagnostic = Diagnostic::error("absorb", message);
         match &refusal.origin {
-            Some(origin) => diagnostic.at(origin.into()),
+            Some(origin) => diagnostic.at_place(origin.into()),
             None => diagnostic,
         }
     });
@@ -287,14 +297,8 @@ impl<'a> ManifestTexts<'a> {
         let environment = LoadEnvironment::of_process();
         let loaded = manifest::load(dir, &environment);
         let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
-        let texts = Self {
-            dir,
-            environment: environment,
-            cx,
-            paths,
-            old_texts: old,
-            new_texts: Contents::new(),
-        };
+        let texts =
+            Self { dir, environment, cx, paths, old_texts: old, new_texts: Contents::new() };
         Ok((texts, into_manifests(loaded, cx)?))
     }
 
@@ -325,7 +329,7 @@ impl<'a> ManifestTexts<'a> {
     pub(super) fn reload(&self, edited: &Contents) -> Result<Desired, String> {
         let mut texts = self.new_texts.clone();
         texts.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
-        let options = Options { instead: Some(&texts), ..Options::default() };
+        let options = Options { replaced_texts: Some(&texts), ..Options::default() };
         let loaded = manifest::load_with(self.dir, &self.environment, &options);
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style.into()))
     }
@@ -335,7 +339,7 @@ impl<'a> ManifestTexts<'a> {
         &self,
         desired: &Desired,
         goals: &[Goal],
-        mode: Mode,
+        mode: AbsorbMode,
     ) -> Result<Absorbed, AbsorbError> {
         absorb::absorb(desired, goals, mode, &|file| self.read(file), &|edited| self.reload(edited))
     }
@@ -375,7 +379,7 @@ pub(super) fn render_edits(
 /// A summary of the edits. With `has_includes` the edits also apply to groups and projects that rules
 /// include; only the service has the list of those.
 fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, has_includes: bool) -> String {
-    let differences = count(goals.iter().map(Goal::differences).sum::<usize>(), "difference");
+    let differences = count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = if args.write {
         format!("absorbed {differences} into {files}\n")
@@ -383,10 +387,10 @@ fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, has_includes: bool)
         format!("would absorb {differences} into {files}; pass `--write` to do it\n")
     };
     let mut lines = Vec::new();
-    if !absorbed.others.is_empty() {
-        let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
+    if !absorbed.other_containers.is_empty() {
+        let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
         let number = count(others.len(), "other group or project");
-        let others = few_listed(&others);
+        let others = list_first(&others);
         lines.push(format!("it also changes the declarations of {number}: {others}"));
     }
     if has_includes {

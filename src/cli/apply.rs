@@ -15,7 +15,7 @@ use crate::{
     address::Address,
     apply::{Applied, Event},
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
-    diff::{Shown, Step, shown_secret},
+    diff::{Shown, Step, show_secret},
     digest::DigestKey,
     origin::Origin,
     plan::{
@@ -316,20 +316,20 @@ fn result_without_report(applied: &Applied) -> &'static str {
 /// written unless all secrets are set, so that a missing one does not stop a run after some writes.
 fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
     let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, address: &Address| {
-        let reason = session.settings.secrets.why_missing(reference);
+        let reason = session.settings.secrets.missing_reason(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
-        Some(diagnostic.at(SourceLocation::from(origin)).label(address.to_string()))
+        Some(diagnostic.at_place(SourceLocation::from(origin)).label(address.to_string()))
     };
-    let uploads = session.desired.uploads();
+    let uploads = session.desired.uploaded_files();
     let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
     let declared = session.desired.references().chain(uploads);
     let refused = declared
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
-    let values = steps.flat_map(|step| step.sources().map(move |value| (step, value)));
+    let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
     let missing = values.filter_map(|(step, value)| {
         let (reference, shown) = match value {
-            Value::Secret(reference) => (reference.clone(), shown_secret(reference)),
+            Value::Secret(reference) => (reference.clone(), show_secret(reference)),
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
             Value::Plain(_) => return None,
         };

@@ -240,11 +240,11 @@ impl ConnectArgs {
         };
         let proxy = self.proxy.as_deref().or_else(|| env.get("UNDRIFT_PROXY"));
         Ok(HttpOptions {
-            ca,
+            ca_pem: ca,
             identity,
             ignores_proxy: proxy.is_none() && env.first_of(&PROXY_NAMES).is_some(),
             proxy: proxy.map(str::to_owned),
-            concurrency: in_flight.most(),
+            max_in_flight: in_flight.max(),
         })
     }
 
@@ -289,7 +289,7 @@ impl ConnectArgs {
         let in_flight = self.in_flight(config);
         // Requests to the embedded service use no proxy.
         let options = if endpoint.is_embedded {
-            HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() }
+            HttpOptions { max_in_flight: in_flight.max(), ..HttpOptions::default() }
         } else {
             self.http_options(&endpoint.environment, in_flight)?
         };
@@ -410,7 +410,7 @@ mod tests {
         ] {
             let options =
                 ConnectArgs::default().http_options(&env(&variables), InFlight::ADAPTING).unwrap();
-            let found = options.ca.map(|ca| String::from_utf8(ca).unwrap());
+            let found = options.ca_pem.map(|ca| String::from_utf8(ca).unwrap());
             assert_eq!(found.as_deref(), ca, "{variables:?}");
             assert_eq!(options.proxy.as_deref(), named, "{variables:?}");
             assert_eq!(options.ignores_proxy, ignores, "{variables:?}");
@@ -422,7 +422,7 @@ mod tests {
             ..ConnectArgs::default()
         };
         let options = args.http_options(&env(&[own, proxy]), InFlight::ADAPTING).unwrap();
-        assert_eq!(options.ca.as_deref(), Some(b"runners".as_slice()));
+        assert_eq!(options.ca_pem.as_deref(), Some(b"runners".as_slice()));
         assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
         assert_eq!(options.identity, Some((b"own".to_vec(), b"own".to_vec())));
         let missing = env(&[("UNDRIFT_CA_FILE", "/nowhere")]);

@@ -197,7 +197,7 @@ fn has_name(node: &Node, name: &str) -> bool {
 
 /// The schema of a seed.
 pub(super) fn seed_schema() -> Json {
-    crate::schema::of::<Seed>().to_value()
+    crate::schema::schema_of::<Seed>().to_value()
 }
 
 /// The variables of a file, if there is one.

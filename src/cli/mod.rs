@@ -268,7 +268,7 @@ fn add_described_kinds(
     if !diagnostics.is_empty() {
         return Err(cx.report_unusable("the described kinds", diagnostics));
     }
-    catalogue::add(registry).map_err(|_| {
+    catalogue::set_registry(registry).map_err(|_| {
         let error = anyhow::anyhow!("the kinds were asked for before all were known");
         CommandError::new(Exit::Internal, error)
     })

@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let loaded_with_new = manifest::load_with(
         &args.dir,
         &load_environment,
-        &Options { instead: Some(&new_texts), ..Options::default() },
+        &Options { replaced_texts: Some(&new_texts), ..Options::default() },
     );
     if loaded_with_new.desired.is_none() {
         cx.output.eprint_diagnostics(&loaded_with_new.diagnostics);

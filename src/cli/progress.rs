@@ -65,7 +65,7 @@ impl Progress {
         output: &Output,
     ) -> Self {
         let total = containers.len();
-        announce_duration(Observer::requests_for(containers), client, output);
+        announce_duration(Observer::estimate_requests(containers), client, output);
         Self::new("read", "groups and projects", total, client, output)
     }
 
@@ -130,7 +130,7 @@ impl Progress {
 fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
     let (minutes, requests) = (count(minutes, "minute"), count(requests, "request"));
-    let a_minute = client.a_minute().unwrap_or_default();
+    let a_minute = client.requests_per_minute().unwrap_or_default();
     output.eprint(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }
 

@@ -8,7 +8,7 @@ use crate::catalogue;
 
 /// The sections that the sandbox only knows from descriptions.
 pub(super) fn sections() -> Vec<&'static str> {
-    let added = catalogue::all().added().iter();
+    let added = catalogue::registry().user_kinds().iter();
     let rehearsed = added.filter(|kind| kind.homes.iter().any(described::is_unknown));
     rehearsed.map(|kind| kind.section).collect()
 }
@@ -52,7 +52,7 @@ mod described {
 
     /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
     pub(in crate::cli) fn collections() -> Vec<Collection> {
-        let kinds = catalogue::all().added().iter();
+        let kinds = catalogue::registry().user_kinds().iter();
         let sections =
             kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
         sections.filter(|section| is_unknown(section.home)).filter_map(collection).collect()
@@ -79,13 +79,14 @@ mod described {
         let mut collection = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
         collection.parent_parameter = home.parent.map_or("", |parent| parent.argument);
         collection.parent_field = home.within.unwrap_or_default();
-        if let Some(AddressKey { field, place: AddressKeyIn::Path(name) }) = home.handle.first() {
+        if let Some(AddressKey { field, location: AddressKeyIn::Path(name) }) = home.handle.first()
+        {
             (collection.key, collection.entry) = (field, name);
         }
         collection.read_level = home.seen_from().into();
         collection.write_level = home.seen_from().max(MAINTAINER).into();
         collection.required = leak(required.map(|name| table.sent_name(name)));
-        if !section.may_come_twice() {
+        if !section.allows_duplicates() {
             collection.unique = leak(identity.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);

@@ -13,7 +13,7 @@ use crate::{
     digest::DigestKey,
     plan::{
         Plan,
-        saved::{LARGEST, PlanSource, Recording, SavedPlan, Sealed, Unusable},
+        saved::{MAX_BYTES, PlanSource, Recording, SavedPlan, Sealed, UnusablePlan},
     },
     text,
 };
@@ -45,10 +45,10 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 /// If it cannot be read, or is not a saved plan.
 pub(super) fn read_saved_plan(path: &Path) -> Result<Sealed, CommandError> {
     let bytes =
-        input::read_bytes(path, LARGEST).map_err(|error| input::cannot_read(path, &error))?;
+        input::read_bytes(path, MAX_BYTES).map_err(|error| input::cannot_read(path, &error))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
-        let exit = if unusable.is_other { Exit::Usage } else { Exit::Stale };
+        let exit = if unusable.is_other_file { Exit::Usage } else { Exit::Stale };
         CommandError::new(exit, anyhow::anyhow!(message)).help(unusable.help)
     })
 }
@@ -77,7 +77,7 @@ fn path_below_working_directory(folder: &Path) -> Option<String> {
 }
 
 /// The failure for a saved plan that cannot be used.
-pub(super) fn unusable_failure(unusable: Unusable) -> CommandError {
+pub(super) fn unusable_failure(unusable: UnusablePlan) -> CommandError {
     CommandError::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
 }
 
@@ -118,18 +118,18 @@ impl SavedPlanTarget {
         let Self { path, key } = self;
         let [only, exclude] = args.selectors();
         let plan_source = PlanSource {
-            at: jiff::Timestamp::now(),
+            made_at: jiff::Timestamp::now(),
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),
-            sandbox: session.run.sandbox,
+            is_sandbox: session.run.sandbox,
             manifests: path_below_working_directory(&args.dir),
-            selected: [only, exclude, changes.resend_selectors()],
+            selectors: [only, exclude, changes.resend_selectors()],
         };
         let recording = Recording { secrets: &session.settings.secrets, key: key.as_ref() };
         let saved = SavedPlan::of(plan, &session.desired.containers, plan_source, recording);
-        let is_unkeyed = key.is_none() && saved.keeps_back();
-        let text = saved.sealed(key.as_ref()).to_text();
-        if text.len() as u64 > LARGEST {
+        let is_unkeyed = key.is_none() && saved.hides_values();
+        let text = saved.seal(key.as_ref()).to_text();
+        if text.len() as u64 > MAX_BYTES {
             return Err(CommandError::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
         }

@@ -40,7 +40,7 @@ fn report_schema<T: JsonSchema>(name: &str) -> Json {
         .for_serialize()
         .with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    crate::schema::identified(name, FORMAT_VERSION, schema)
+    crate::schema::with_id(name, FORMAT_VERSION, schema)
 }
 
 /// The options of `schema`.

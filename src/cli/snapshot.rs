@@ -52,18 +52,18 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let Some(recorder) = &session.recorder else {
         return Err(CommandError::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
-    recorder.widen(&session.desired).await?;
+    recorder.fetch_extra(&session.desired).await?;
     session.plan(cx).await?;
     // The needed parts that could not be read, with reasons.
     let incomplete = recorder.incomplete();
     if args.all_sections {
         for are_nested in [false, true] {
-            let requests = recorder.sections(&session.desired, are_nested);
+            let requests = recorder.unread_section_requests(&session.desired, are_nested);
             let progress = Progress::for_requests(requests.len(), recorder.client(), &cx.output);
             recorder.fetch_all(requests, || progress.step("sections")).await?;
         }
     }
-    let (snapshot, calls) = (recorder.finish(), recorder.client().sent());
+    let (snapshot, calls) = (recorder.finish(), recorder.client().request_count());
     write_with(&args.output, |file| snapshot.write(BufWriter::new(file)))
         .map_err(|error| cannot_write(&args.output, &error))?;
     let key = |(what, reason): &(String, String)| {
@@ -72,7 +72,7 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let line =
         |(what, reason): &(String, String)| format!("warning: could not read {what}: {reason}");
     cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
-    let counts = snapshot.contents.counts();
+    let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
     let requests = count(calls, "request");

@@ -108,8 +108,9 @@ pub(super) fn read_manifest(path: &Path) -> Result<String, String> {
         Ok(_) => return Err("its manifest is not a regular file".into()),
         Err(error) => return Err(format!("its manifest cannot be read: {error}")),
     }
-    let text =
-        input::read_file(path, manifest::MAX_FILE).ok().and_then(|it| String::from_utf8(it).ok());
+    let text = input::read_file(path, manifest::MAX_FILE_BYTES)
+        .ok()
+        .and_then(|it| String::from_utf8(it).ok());
     text.ok_or_else(|| "its manifest cannot be read any more".into())
 }
 

@@ -15,7 +15,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::TextStyle;
 use crate::{
     origin::Origin,
-    secret::{MARK, Secrets},
+    secret::{SECRET_MARK, Secrets},
     text::escape,
 };
 
@@ -132,7 +132,9 @@ impl Line {
         for ((at, c), (_, paint)) in text.char_indices().zip(&self.cells) {
             next.next_if(|range| range.end <= at);
             match next.peek() {
-                Some(range) if range.start == at => cells.extend(MARK.chars().map(|c| (c, *paint))),
+                Some(range) if range.start == at => {
+                    cells.extend(SECRET_MARK.chars().map(|c| (c, *paint)))
+                }
                 Some(range) if range.contains(&at) => {}
                 _ => cells.push((c, *paint)),
             }
@@ -471,7 +473,7 @@ mod tests {
 
     fn known(secret: &str) -> Secrets {
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new(secret));
+        secrets.add_redaction(Secret::new(secret));
         secrets
     }
 

@@ -176,7 +176,7 @@ impl IssueList<'_> {
         // Remove secrets first: a digest of a secret could be guessed.
         let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
         let repeats = self.key_counts.entry(key.clone()).or_default();
-        let fingerprint = digest::of(&json!([key, repeats]));
+        let fingerprint = digest::json_digest(&json!([key, repeats]));
         *repeats += 1;
         let description = self.secrets.redact(&description);
         let description = escape(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn no_secret_is_in_a_line() {
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new("would remove 6 entries"));
+        secrets.add_redaction(Secret::new("would remove 6 entries"));
         World::new().each(|name, report| {
             let text = super::report(report, &secrets);
             assert!(!text.contains("would remove"), "{name}: {text}");

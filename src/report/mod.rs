@@ -93,6 +93,6 @@ pub struct TextStyle {
 impl From<TextStyle> for crate::diagnostic::DiagnosticStyle {
     fn from(style: TextStyle) -> Self {
         let width = style.width.unwrap_or(Self::default().width);
-        Self { colour: style.colour, width, full: style.full }
+        Self { has_colour: style.colour, width, is_full: style.full }
     }
 }

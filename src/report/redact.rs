@@ -125,7 +125,7 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
 
     fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
         match self.rule.depth {
-            Depth::Key if catalogue::name(text).is_some() => self.inner.serialize_str(text),
+            Depth::Key if catalogue::field_name(text).is_some() => self.inner.serialize_str(text),
             _ => self.inner.serialize_str(&self.rule.secrets.redact(text)),
         }
     }
@@ -226,13 +226,13 @@ mod tests {
             json::JsonReport,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
         },
-        secret::{MARK, Secret},
+        secret::{SECRET_MARK, Secret},
         value::{Json, Object},
     };
 
     fn known<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Secrets {
         let mut known = Secrets::default();
-        secrets.into_iter().for_each(|secret| known.also_redact(Secret::new(secret.as_ref())));
+        secrets.into_iter().for_each(|secret| known.add_redaction(Secret::new(secret.as_ref())));
         known
     }
 
@@ -297,7 +297,7 @@ mod tests {
                 });
             }
             (whole, struck) if whole == struck => {}
-            (Json::String(_), Json::String(text)) if text.contains(MARK) => {
+            (Json::String(_), Json::String(text)) if text.contains(SECRET_MARK) => {
                 changed.insert(path.to_owned());
             }
             _ => panic!("{path}: {whole} became {struck}"),
@@ -354,9 +354,9 @@ mod tests {
     fn keys_below_extra_are_data() {
         let secrets = known(["canary-key", "description", "cadence"]);
         let value = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": "canary-key"}}}], "canary-key": 1});
-        let data = json!({"changes": [{"value": {MARK: {"cadence": 1, "x [secret]": MARK}}}], "canary-key": 1});
+        let data = json!({"changes": [{"value": {SECRET_MARK: {"cadence": 1, "x [secret]": SECRET_MARK}}}], "canary-key": 1});
         assert_eq!(struck(&value, Keys::Data, &secrets), data);
-        let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": MARK}}}], "canary-key": 1});
+        let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": SECRET_MARK}}}], "canary-key": 1});
         assert_eq!(struck(&value, Keys::Words, &secrets), words);
         let names = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -366,7 +366,7 @@ mod tests {
         };
         assert_eq!(
             names(&["description", "cadence", "canary-key"]),
-            json!(["description", "cadence", MARK])
+            json!(["description", "cadence", SECRET_MARK])
         );
     }
 

@@ -123,7 +123,7 @@ mod tests {
             _ => None,
         });
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new("my-own-canary-token"));
+        secrets.add_redaction(Secret::new("my-own-canary-token"));
         let line = RecordLine::new("2030-01-01T00:00:00Z".into(), job).to_line(&secrets).unwrap();
         assert_eq!(line.lines().count(), 1);
         assert!(line.len() < 1_000 && !line.contains("canary"), "{line}");

@@ -85,7 +85,7 @@ async fn agrees(scope: Scope) {
         let about = format!("{of:?} {what:?}");
         let outcome = world.apply().await;
         let shown = outcome.plan.steps.iter().map(|step| step.address.clone());
-        let left_out = outcome.plan.unread();
+        let left_out = outcome.plan.unread_containers();
         let shown: Vec<_> = shown.filter(|step| !left_out.contains(&step.path)).collect();
         let sent = outcome.applied.iter().flat_map(|applied| &applied.steps);
         let sent: Vec<Address> = sent.map(|step| step.address.clone()).collect();

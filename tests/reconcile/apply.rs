@@ -224,7 +224,7 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
 
 /// Whether its project accepts no changes afterwards.
 fn closes(step: &Step) -> bool {
-    step.takes(Capability::Writable)
+    step.removes_capability(Capability::Writable)
 }
 
 #[tokio::test]
@@ -359,7 +359,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
         _ => convergence::base(of, 0),
     };
     let several: Vec<Section> =
-        undrift::catalogue::everywhere().filter(|of| of.may_come_twice()).collect();
+        undrift::catalogue::all_sections().filter(|of| of.allows_duplicates()).collect();
     let below = |scope: Scope| {
         let of_scope = several.iter().filter(|of| of.home.scope == scope);
         Json::Object(of_scope.map(|of| (of.section.into(), json!([entry(*of)]))).collect())
@@ -374,7 +374,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     world.set("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
     world.trusts = Duration::from_secs(60);
     let count = async |world: &World, of: &Section| {
-        let id = of.home.scope.of("acme", "acme%2Fshop");
+        let id = of.home.scope.choose("acme", "acme%2Fshop");
         let path = of.home.operations.list.unwrap().row().path.replace(":id", id);
         let rows = world.get(&path).await;
         let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap());

@@ -219,7 +219,7 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
             json!({"repository_path_pattern": {"text": "{path}/*"}, "minimum_access_level_for_push": "owner"})
         }
         "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
-        INTEGRATIONS => kind.beside(kind.identity[0]).into(),
+        INTEGRATIONS => kind.example_siblings(kind.identity[0]).into(),
         // For described kinds, the examples.
         _ => {
             // Of two fields that exclude each other, the first.
@@ -242,14 +242,14 @@ const INTEGRATIONS: &str = "integrations";
 
 /// Whether it comes from a description file, or from one like it.
 fn is_described(kind: Section) -> bool {
-    let mut described = catalogue::all().described().iter();
+    let mut described = catalogue::registry().described_operations().iter();
     kind.section == INTEGRATIONS
         || described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
 }
 
 /// Every kind with a section in manifests, in every scope.
 fn sections() -> impl Iterator<Item = Section> {
-    catalogue::everywhere().filter(|section| section.shape != Shape::Container)
+    catalogue::all_sections().filter(|section| section.shape != Shape::Container)
 }
 
 /// Fields of a kind in one scope that are tested in one group or project.
@@ -356,7 +356,7 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     for (at, spec) in others {
         let touched = touched(section, spec);
         // Not every entry can have every field.
-        let beside = |spec: &Spec| section.beside(spec.name);
+        let beside = |spec: &Spec| section.example_siblings(spec.name);
         let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
         let mut known = groups.iter_mut();
         match known.find(|(known, specs)| known.is_disjoint(&touched) && fits(specs)) {
@@ -397,7 +397,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if specs.is_empty() {
         return None;
     }
-    let beside = section.beside(first.name);
+    let beside = section.example_siblings(first.name);
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[spec.name] = sample(section, spec, form);
@@ -421,7 +421,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
         Shape::Mapping | Shape::Container => entry,
     };
     let noun = section.home.scope.noun();
-    let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_of_top());
+    let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_only_top_level());
     let above = if is_top { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
@@ -721,7 +721,7 @@ fn sends_what_is_known(world: &World) {
                 && pattern.len() == segments.len()
                 && pattern.iter().zip(segments).all(|(p, s)| p.starts_with(':') || *p == s)
         };
-        let rows = operations::all().map(AnyOp::row).filter(|row| fits(row));
+        let rows = operations::all_operations().map(AnyOp::row).filter(|row| fits(row));
         rows.into_iter().any(|row| reach(row) != Reach::Calling)
     };
     let by_test = |request: &str| request == "PUT /api/v4/application/settings";

@@ -86,17 +86,7 @@ impl<'a> Call<'a> {
         input: Input,
     ) -> Self {
         let (time_text, memberships, list_levels) = Default::default();
-        Self {
-            db,
-            service,
-            caller,
-            token,
-            input,
-            time,
-            time_text: time_text,
-            memberships,
-            list_levels,
-        }
+        Self { db, service, caller, token, input, time, time_text, memberships, list_levels }
     }
 }
 
@@ -283,7 +273,7 @@ impl Call<'_> {
             edition: self.edition(),
             is_administrator: self.is_administrator(),
             is_owner: level >= OWNER,
-            is_fork: is_fork,
+            is_fork,
             visibility,
             profile: &self.service.profile,
             time: self.time,

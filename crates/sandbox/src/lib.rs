@@ -320,7 +320,7 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     let conditions = Conditions { rate_limits, profile, clock, chance };
     let described_collections = DescribedCollections::new(config.collections);
     let service = Arc::new(ServiceState {
-        described_collections: described_collections,
+        described_collections,
         ..ServiceState::new(store, tier, conditions)
     });
     let is_token_generated = config.token.is_none();
@@ -345,16 +345,7 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     });
     let (stop, stop_receiver) = watch::channel(false);
     let task = tokio::spawn(server::serve(listener, frontend, stop_receiver));
-    Ok(RunningSandbox {
-        address,
-        token,
-        is_token_generated: is_token_generated,
-        notes,
-        service,
-        faults,
-        stop,
-        task,
-    })
+    Ok(RunningSandbox { address, token, is_token_generated, notes, service, faults, stop, task })
 }
 
 fn open_log(path: PathBuf) -> Result<File, StartError> {

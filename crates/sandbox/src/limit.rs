@@ -103,7 +103,7 @@ impl Limiter {
                 window.operation_counts.entry((caller, operation.number)).or_default(),
             ),
             limits,
-            reset_second: reset_second,
+            reset_second,
             seconds_to_reset: reset_second - now.as_second(),
         }
     }

@@ -17,7 +17,7 @@ use std::{
 use super::repository::{ResolvedFolder, repository_root};
 use crate::{
     cli::CommandError,
-    manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
+    manifest::{MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, is_manifest_name},
     text::escape,
 };
 
@@ -182,7 +182,7 @@ impl GitRepository {
         }
         let blobs = self.list_blobs(&arguments, is_manifest)?;
         let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
-        if blobs.len() > MAX_FILES || bytes > MAX_TOTAL {
+        if blobs.len() > MAX_FILES || bytes > MAX_TOTAL_BYTES {
             return Err(git_failure(
                 format!("the base has more than {MAX_FILES} manifests, or 256 MiB of them"),
                 "name a folder that contains only the manifests",
@@ -224,7 +224,8 @@ impl GitRepository {
         let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
         for file in self.list_entries(&[&ignored, path_arguments].concat())? {
             let inner = Path::new(&file).strip_prefix(path);
-            let is_reserved = inner.is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name));
+            let is_reserved =
+                inner.is_ok_and(|inner| RESERVED_FILES.iter().any(|name| inner == *name));
             if is_manifest(Path::new(&file)) && !is_reserved {
                 return Err(git_failure(
                     format!("git ignores the manifest `{}`, so no base has it", escape(&file)),

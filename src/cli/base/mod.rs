@@ -151,7 +151,7 @@ impl BaseRequest {
         }
         let surroundings =
             LoadEnvironment { folder: folder.path().to_owned(), today: surroundings.today };
-        let options = Options { without_files: true, ..Options::default() };
+        let options = Options { allows_missing_files: true, ..Options::default() };
         let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
         Ok(into_content(loaded, folder))
     }

@@ -1,7 +1,7 @@
 //! The help of `undrift call`, as text for people.
 
 use crate::{
-    catalogue::operations::{self, facts, parameters, remarks},
+    catalogue::operations::{self, operation_remarks, parameter_remarks, parameters},
     operation::{AnyOp, Parameter, Type},
 };
 
@@ -21,12 +21,16 @@ const SUBJECTS: [(&str, &str); 10] = [
 
 /// Every operation with its effect and purpose, by subject.
 pub(super) fn list_text() -> String {
-    let width =
-        operations::all().map(|operation| operation.row().id.len()).max().unwrap_or_default();
+    let width = operations::all_operations()
+        .map(|operation| operation.row().id.len())
+        .max()
+        .unwrap_or_default();
     let mut text = String::new();
     for (source, subject) in SUBJECTS {
         text += &format!("{}{subject}:\n", if text.is_empty() { "" } else { "\n" });
-        for operation in operations::all().filter(|operation| operation.row().source == source) {
+        for operation in
+            operations::all_operations().filter(|operation| operation.row().source == source)
+        {
             let row = operation.row();
             text += &format!("  {:width$}  {:5}  {}\n", row.id, operation.effect(), row.purpose);
         }
@@ -40,7 +44,7 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
     let mut text = format!(
         "{}: {}\n\n{} {}  ({})\n",
         row.id,
-        facts(row).join("; "),
+        operation_remarks(row).join("; "),
         row.method,
         row.path,
         operation.effect()
@@ -78,7 +82,7 @@ fn parameter_line(name: String, parameter: &Parameter) -> (String, String, Strin
     if let Some(words) = parameter.value.words() {
         about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
     }
-    let remarks = remarks(parameter);
+    let remarks = parameter_remarks(parameter);
     if !remarks.is_empty() {
         about += &format!(" [{}]", remarks.join("; "));
     }
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn every_operation_is_listed_once() {
         let list = list_text();
-        for operation in operations::all() {
+        for operation in operations::all_operations() {
             let id = operation.row().id;
             assert_eq!(
                 list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(),
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_help_of_an_operation_explains_every_parameter() {
-        for op in operations::all() {
+        for op in operations::all_operations() {
             let help = operation_text(op);
             let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for parameter in parameters(op.row()) {

@@ -117,10 +117,13 @@ fn find_operation(id: &str) -> Result<AnyOp, CommandError> {
 /// The operation id most similar to `requested_id`. Words are compared with underscores, as in names
 /// of fields.
 fn nearest_id(requested_id: &str) -> Option<&'static str> {
-    let ids: Vec<_> =
-        operations::all().map(|operation| operation.row().id.replace('-', "_")).collect();
+    let ids: Vec<_> = operations::all_operations()
+        .map(|operation| operation.row().id.replace('-', "_"))
+        .collect();
     let near = nearest(requested_id, ids.iter().map(String::as_str))?;
-    operations::all().map(|operation| operation.row().id).find(|id| id.replace('-', "_") == near)
+    operations::all_operations()
+        .map(|operation| operation.row().id)
+        .find(|id| id.replace('-', "_") == near)
 }
 
 /// The request for the arguments. Reports all their faults.
@@ -189,7 +192,7 @@ async fn send_read(
         let answer = client.get_optional(request, &[]).await;
         answer.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
     } else if row.filtered_after_paging {
-        let objects = client.list_shown(request, Rows::with_id(&[])).await;
+        let objects = client.list_visible(request, Rows::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
         let objects = client.list(request).await;

@@ -344,7 +344,7 @@ fn all_faults_of_arguments_are_reported_at_once() {
 
 #[test]
 fn every_operation_can_be_called_with_what_it_requires() {
-    for op in crate::catalogue::operations::all() {
+    for op in crate::catalogue::operations::all_operations() {
         let sample = |parameter: &&operation::Parameter| match parameter.value {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
             operation::Type::File => format!("{}=@file:x", parameter.name),

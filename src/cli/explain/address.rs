@@ -11,7 +11,7 @@ use crate::{
     kind::{Section, Shape},
     manifest::{self, LoadEnvironment, Options, schema},
     report::terminal::explain::{self, Subject},
-    text::{did_you_mean, listed},
+    text::{did_you_mean, list_names},
 };
 
 /// Explains an address.
@@ -20,11 +20,11 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
         .subject
         .split_once('#')
         .map_or((&*args.subject, None), |(path, rest)| (path, Some(rest)));
-    let glob = Glob::over_paths(path).map_err(CommandError::usage)?;
+    let glob = Glob::for_paths(path).map_err(CommandError::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
         &LoadEnvironment::of_process(),
-        &Options { traced: &[glob], ..Options::default() },
+        &Options { traced_globs: &[glob], ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
@@ -90,7 +90,7 @@ fn find_subject<'d>(
             let (key, fields, field) = find_entry(container, section, within)?;
             (Some((key, fields)), field)
         }
-        (Shape::Container, within) => (container.create.fields().map(|f| ("", f)), within),
+        (Shape::Container, within) => (container.create.all_fields().map(|f| ("", f)), within),
         (Shape::Mapping | Shape::Switch, within) => {
             let declared = container.section(section.section);
             let entry = declared.and_then(|declared| declared.entries.first());
@@ -107,7 +107,7 @@ fn find_subject<'d>(
 /// True if `container` declares something in `section`.
 fn is_declared(container: &Container, section: Section) -> bool {
     match section.shape {
-        Shape::Container => container.create.fields().is_some(),
+        Shape::Container => container.create.all_fields().is_some(),
         _ => container.section(section.section).is_some(),
     }
 }
@@ -184,7 +184,7 @@ fn suggest_similar<'n>(
     let names: BTreeSet<_> = names.into_iter().collect();
     let help = did_you_mean(written, names.iter().copied()).or_else(|| {
         let some: Vec<_> = names.iter().copied().take(8).collect();
-        (!some.is_empty()).then(|| format!("declared, among others: {}", listed(&some)))
+        (!some.is_empty()).then(|| format!("declared, among others: {}", list_names(&some)))
     });
     CommandError { help, ..failure }
 }

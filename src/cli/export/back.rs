@@ -11,8 +11,8 @@ use super::{
 use crate::{
     apply,
     export::Export,
-    kind::Created,
-    manifest::{self, Config, LoadEnvironment, RESERVED},
+    kind::CreatedContainers,
+    manifest::{self, Config, LoadEnvironment, RESERVED_FILES},
     observe::Observer,
     plan,
     secret::{Reference, Secrets},
@@ -29,10 +29,9 @@ pub(super) async fn verify(
     config: &Config,
     cx: &RunContext,
 ) -> Result<Vec<String>, CommandError> {
-    let files = export
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
+    let files = export.files.iter().filter(|file| {
+        file.path.ends_with(".yaml") && !RESERVED_FILES.contains(&file.path.as_str())
+    });
     let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
     let today = LoadEnvironment::of_process().today;
     let desired = match manifest::load_texts(texts, today, config) {
@@ -47,13 +46,13 @@ pub(super) async fn verify(
     let mut secrets = Secrets::new("", values);
     secrets.resolve(export.secrets.keys().cloned().map(Reference::Env));
     let settings = plan::PlanSettings {
-        created: Created::default(),
-        ..plan::PlanSettings::of(observer.caller().clone(), Arc::new(secrets), &desired)
+        created: CreatedContainers::default(),
+        ..plan::PlanSettings::for_run(observer.caller().clone(), Arc::new(secrets), &desired)
     };
     let mut faults = Vec::new();
     for container in &desired.containers {
         let Some(live) = lives.get_mut(&container.path) else { continue };
-        let plan = apply::plan(observer, container, live, &settings).await?;
+        let plan = apply::plan_with_answers(observer, container, live, &settings).await?;
         let steps = plan.steps.iter().chain(&plan.watched).map(|step| &step.address);
         faults.extend(steps.map(|address| format!("a plan would change `{address}`")));
         let problems = plan.problems.iter();

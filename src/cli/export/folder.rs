@@ -9,7 +9,7 @@ use std::{
 use crate::{
     cli::{CommandError, cannot_write, write_files},
     export::Export,
-    manifest::RESERVED,
+    manifest::RESERVED_FILES,
 };
 
 /// The schema for editors, in some folder of the repository.
@@ -46,7 +46,7 @@ pub(super) fn write_export(
 ) -> Result<usize, CommandError> {
     let files = export.files.iter().map(|file| {
         let path = root.join(&file.path);
-        let is_manifest = !RESERVED.contains(&file.path.as_str());
+        let is_manifest = !RESERVED_FILES.contains(&file.path.as_str());
         let modeline = if is_manifest { modeline(&path) } else { String::new() };
         write_files::FileEdit { path, old_text: None, new_text: modeline + &file.text }
     });
@@ -113,7 +113,7 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), CommandErr
 fn write_secrets(file: &Path, export: &Export) -> io::Result<()> {
     let mut text = String::new();
     for (name, value) in &export.secrets {
-        text += &if export.unshown.contains(name) {
+        text += &if export.unshown_secrets.contains(name) {
             format!("# The service does not show it.\n{name}=''\n")
         } else {
             format!("{name}='{}'\n", value.expose().replace('\'', r"'\''"))

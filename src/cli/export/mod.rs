@@ -30,9 +30,9 @@ use crate::{
         Config, LoadEnvironment, Manages,
         config::{self, FILE},
     },
-    observe::{Existing, Observer},
+    observe::{ExistingContainers, Observer},
     selection::Selection,
-    text::{alternatives, count, did_you_mean, escape, few_listed, joined},
+    text::{alternatives, count, did_you_mean, escape, join_words, list_first},
 };
 
 /// The options of `export`.
@@ -40,7 +40,7 @@ use crate::{
 #[command(after_help = include_str!("../help/export.txt"))]
 pub(super) struct Args {
     /// Group or project to export, with all that is in it: a path, or a glob over paths
-    #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::over_paths)]
+    #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::for_paths)]
     paths: Vec<Glob>,
     /// Folder to write into; must be empty, unless `--update` is given
     #[arg(short, long, value_name = "DIR")]
@@ -101,7 +101,7 @@ fn values() -> impl TypedValueParser<Value = Values> {
 impl Args {
     /// Refuses options that contradict each other, before anything is read.
     fn check(&self) -> Result<(), CommandError> {
-        let names: Vec<_> = catalogue::everywhere().map(|section| section.section).collect();
+        let names: Vec<_> = catalogue::all_sections().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
             let failure = CommandError::usage(format!("unknown section `{}`", escape(name)));
             let near = did_you_mean(name, names.iter().copied());
@@ -192,7 +192,8 @@ async fn read_export(
     let collected =
         RefCell::new((ExportBuilder::new(settings, existing.deleting), LiveStates::new()));
     let add_container = async |container: &Container, mut live: Live| {
-        let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
+        let names =
+            observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
         let (builder, lives) = &mut *collected.borrow_mut();
         builder.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.with_names_found_by_id());
@@ -201,7 +202,7 @@ async fn read_export(
         Ok(())
     };
     let containers: Vec<&Container> = containers.iter().collect();
-    let max_concurrent = args.connect.in_flight(config).most();
+    let max_concurrent = args.connect.in_flight(config).max();
     observer.read_all(&containers, max_concurrent, add_container).await?;
     drop(progress);
     let (mut builder, lives) = collected.into_inner();
@@ -230,20 +231,20 @@ fn report_unread(
     args: &Args,
     cx: &RunContext,
 ) -> Result<bool, CommandError> {
-    eprint_missing("could not read", builder.missing(), cx);
-    eprint_missing("left out", builder.left_out(), cx);
-    let missing = builder.missing().len();
+    eprint_missing("could not read", builder.missing_reads(), cx);
+    eprint_missing("left out", builder.omitted_reads(), cx);
+    let missing = builder.missing_reads().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
     }
-    Ok(missing == 0 && (args.partial || builder.left_out().is_empty()))
+    Ok(missing == 0 && (args.partial || builder.omitted_reads().is_empty()))
 }
 
 fn eprint_missing(words: &str, reads: &[export::IncompleteRead], cx: &RunContext) {
     let line =
-        |one: &export::IncompleteRead| format!("warning: {words} {}: {}", one.what, one.cause);
+        |one: &export::IncompleteRead| format!("warning: {words} {}: {}", one.subject, one.cause);
     let key = |one: &export::IncompleteRead| one.cause.message.replace(&one.cause.request, "");
-    cx.output.eprint_lines(reads, "object", key, [&line, &|one| one.what.clone()]);
+    cx.output.eprint_lines(reads, "object", key, [&line, &|one| one.subject.clone()]);
 }
 
 fn nothing_written(reason: &str) -> CommandError {
@@ -271,10 +272,10 @@ async fn find_existing(
     settings: &ExportSettings,
     observer: &Observer,
     cx: &RunContext,
-) -> Result<Existing, CommandError> {
-    let mut existing = observer.existing(&args.paths).await?;
-    if existing.personal > 0 {
-        let personal = count(existing.personal, "project");
+) -> Result<ExistingContainers, CommandError> {
+    let mut existing = observer.list_existing(&args.paths).await?;
+    if existing.personal_count > 0 {
+        let personal = count(existing.personal_count, "project");
         let note = format!(
             "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
@@ -294,31 +295,31 @@ async fn find_existing(
 
 /// Removes the objects that the manifests must not declare, and reports them.
 fn remove_outside(
-    existing: &mut Existing,
+    existing: &mut ExistingContainers,
     settings: &ExportSettings,
     cx: &RunContext,
 ) -> Result<(), CommandError> {
     let Some(manages) = &settings.manages else { return Ok(()) };
     let all = std::mem::take(&mut existing.containers).into_iter();
     let (inside_containers, outside_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        all.partition(|(_, (_, path))| manages.holds(path));
+        all.partition(|(_, (_, path))| manages.allows_path(path));
     existing.containers = inside_containers;
     let outside: Vec<_> = outside_containers.into_values().map(|(_, path)| path).collect();
-    existing.deleting.retain(|path| manages.holds(path));
+    existing.deleting.retain(|path| manages.allows_path(path));
     if existing.containers.is_empty() && !outside.is_empty() {
         let failure =
             CommandError::usage(format!("everything there is outside of `manages` in {FILE}"));
         return Err(failure.help("name another path or another folder, or extend `manages`"));
     }
     let paths = existing.containers.values().map(|(_, path)| path.clone());
-    let partial_paths: Vec<_> = paths.filter(|path| !manages.holds_all_sections(path)).collect();
+    let partial_paths: Vec<_> = paths.filter(|path| !manages.allows_all_sections(path)).collect();
     for (what, paths) in [
         ("skipped, because they are outside of", outside),
         ("exported only with the sections of", partial_paths),
     ] {
         if !paths.is_empty() {
             let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
-            let paths = few_listed(&paths);
+            let paths = list_first(&paths);
             cx.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
         }
     }
@@ -326,14 +327,15 @@ fn remove_outside(
 }
 
 fn summary(args: &Args, export: &Export, files: usize) -> String {
-    let counts = Scope::ALL.iter().filter_map(|scope| Some((export.count.get(scope)?, scope)));
+    let counts =
+        Scope::ALL.iter().filter_map(|scope| Some((export.container_counts.get(scope)?, scope)));
     let counts = counts.filter(|(number, _)| **number > 0);
     let counted: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();
     let dir = args.dir.display();
     let next_command = format!("undrift check {dir}");
     format!(
         "exported {} into {} in `{dir}`\nnext: {}\n",
-        joined(&counted),
+        join_words(&counted),
         count(files, "file"),
         alternatives(&[next_command])
     )

@@ -11,7 +11,9 @@ use std::{
 
 use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
-    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Contents, Goal, Mode},
+    absorb::{
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents, Goal,
+    },
     address::{Address, Selector},
     api::ApiError,
     cli::{
@@ -54,7 +56,7 @@ impl ManifestTexts<'_> {
 
     /// Starts a document for the container at `path`, in the file that an export would use.
     fn begin_document(&mut self, scope: Scope, path: &str, watch: bool) {
-        let file = self.dir.join(export::stem(scope, path) + ".yaml");
+        let file = self.dir.join(export::file_stem(scope, path) + ".yaml");
         let existing = self.paths.iter().find(|(_, path)| **path == file).map(|(name, _)| name);
         let name = existing.cloned().unwrap_or_else(|| {
             file.strip_prefix(".").unwrap_or(&file).display().to_string().into()
@@ -84,9 +86,9 @@ impl ManifestTexts<'_> {
         refusals: &mut Vec<AbsorbRefusal>,
     ) -> Result<(Absorbed, Vec<Goal>), CommandError> {
         loop {
-            match self.absorb(desired, &goals, Mode::Own) {
+            match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
-                Err(AbsorbError::Wrong(why)) => return Err(self.refuse_invalid(&why)),
+                Err(AbsorbError::InvalidResult(why)) => return Err(self.refuse_invalid(&why)),
                 Err(AbsorbError::Refused(new_refusals)) => {
                     let number = goals.len();
                     let addresses: BTreeSet<_> =
@@ -133,7 +135,7 @@ async fn update(
         existing.containers.iter().map(|(lower, found)| (lower.as_str(), found)).collect();
     let mut new_paths: BTreeSet<&str> = selected.keys().copied().collect();
     for container in &desired.containers {
-        for path in container.former().chain([&*container.path]) {
+        for path in container.former_paths().chain([&*container.path]) {
             new_paths.remove(&*path.to_lowercase());
         }
     }
@@ -168,7 +170,7 @@ async fn update(
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
         cx.output.print(&render_edits(&absorbed_changes.files, &plain, max_lines, style))?;
     }
-    for AbsorbRefusal { address, why, .. } in &refused {
+    for AbsorbRefusal { address, reason: why, .. } in &refused {
         cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
     texts.write()?;
@@ -185,7 +187,7 @@ async fn find_renamed(
     let declared: Vec<_> = declared
         .map(|container| {
             let mut bare_container = Container { sections: Vec::new(), ..container.clone() };
-            bare_container.life.unlisted_projects = None;
+            bare_container.lifecycle.unlisted_projects = None;
             bare_container
         })
         .collect();
@@ -233,8 +235,8 @@ async fn find_differences(
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
     let everything = Selection { only, exclude: Vec::new() };
     let mut differences = Differences::default();
-    let collect_differences = |comparison: &Compared<'_>| {
-        let Compared { container, live, names, .. } = comparison;
+    let collect_differences = |comparison: &ContainerComparison<'_>| {
+        let ContainerComparison { container, live, names, .. } = comparison;
         let (goals, refused) = absorb::find_drift(comparison, &everything);
         let goals = goals.into_iter().filter(|goal| settings.holds(&goal.address));
         let (additions, changes): (Vec<_>, Vec<_>) =
@@ -244,7 +246,7 @@ async fn find_differences(
         let mut missing = absorb::find_missing(comparison, is_new);
         missing.extend(additions);
         // A text that is no secret in this place may be a secret in another one.
-        let excerpt = comparison.words.filter(|_| !missing.is_empty() || !changes.is_empty());
+        let excerpt = comparison.excerpt.filter(|_| !missing.is_empty() || !changes.is_empty());
         differences.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
         differences.additions.extend(missing);
         differences.changes.extend(changes);
@@ -284,7 +286,7 @@ fn summary(
         format!("added {} to {}\n", counted.join(" with "), count(files, "file"))
     };
     let dir = args.dir.display();
-    match changes.iter().map(Goal::differences).sum() {
+    match changes.iter().map(Goal::count_differences).sum() {
         0 => added,
         number => format!(
             "{added}{} not written; to write one, run `undrift absorb ADDRESS -d {dir} --write`\n",

@@ -126,7 +126,9 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, Co
     };
     let path = group["full_path"].as_str().unwrap_or(path).to_owned();
     let id = group["id"].as_u64().unwrap_or_default();
-    if !observer.caller().administrator && observer.level(Scope::Group, id).await? < Some(OWNER) {
+    if !observer.caller().is_administrator
+        && observer.caller_level(Scope::Group, id).await? < Some(OWNER)
+    {
         let failure =
             CommandError::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
@@ -136,7 +138,7 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, Co
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
-        let reason = match observer.id(NamedObject::User, user).await? {
+        let reason = match observer.find_id(NamedObject::User, user).await? {
             None => "does not exist, or the token cannot see it",
             Some(id) if id == observer.caller().id => "is the token's own user",
             Some(_) => "",

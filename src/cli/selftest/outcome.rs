@@ -75,7 +75,7 @@ impl fmt::Display for Deviation {
             (None, None) => {}
         }
         if !self.fields.is_empty() {
-            write!(f, " ({})", text::listed(&self.fields))?;
+            write!(f, " ({})", text::list_names(&self.fields))?;
         }
         Ok(())
     }
@@ -167,12 +167,13 @@ impl Deviations {
     ) {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
-        let mut fields: Vec<_> = fields.iter().filter_map(|name| catalogue::name(name)).collect();
+        let mut fields: Vec<_> =
+            fields.iter().filter_map(|name| catalogue::field_name(name)).collect();
         let mut object = (scope.or_else(|| scope_at(&address.path)), address.section);
         if let Some((scope, section, field)) = attribute_at(&address.path) {
-            object = (object.0.or(Some(scope)), object.1.or(catalogue::name(section)));
+            object = (object.0.or(Some(scope)), object.1.or(catalogue::field_name(section)));
             if fields.is_empty() {
-                fields.extend(catalogue::name(field));
+                fields.extend(catalogue::field_name(field));
             }
         }
         self.findings.insert(Deviation { phase, object, kind, answer, fields });

@@ -137,12 +137,14 @@ impl TestSetup {
         let field = &spec.field;
         let reason = match () {
             () if spec.name.contains('.') => "is part of another field",
-            () if !field.accepted.on(WriteRequest::Edit) => "is set when something is created",
+            () if !field.accepted.includes(WriteRequest::Edit) => {
+                "is set when something is created"
+            }
             () if field.read == Readback::Never => "is not shown by the service",
             () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
-            () if field.available.is_for_administrators() => "is for administrators",
-            () if field.available.is_of_top() => "is of top-level groups",
+            () if field.available.needs_administrator() => "is for administrators",
+            () if field.available.is_only_top_level() => "is of top-level groups",
             () if field.available.until.is_some() || field.replaced_by().is_some() => {
                 "has a successor"
             }
@@ -255,7 +257,7 @@ impl TestSetup {
             return Err("is of a later release".to_owned());
         }
         let with = changing.map(|spec| spec.name).or(section.identity.first().copied());
-        let mut fields = with.map(|name| section.beside(name)).unwrap_or_default();
+        let mut fields = with.map(|name| section.example_siblings(name)).unwrap_or_default();
         let mut specs = fields.keys().filter_map(|name| section.table().get(name));
         if specs.any(|spec| spec.field.secrecy() == Secrecy::Reference) {
             return Err("needs a secret".to_owned());
@@ -328,7 +330,7 @@ impl TestSetup {
             || field.is_level()
             || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
         is_two_valued
-            && field.accepted.on(WriteRequest::Create)
+            && field.accepted.includes(WriteRequest::Create)
             && field.read != Readback::IfPresent
             && self.why_unfit(spec).is_none()
     }
@@ -353,7 +355,7 @@ impl TestSetup {
             Compare::Ref => return Ok("refs/heads/main".into()),
             // A key of this run: the service may have given another one to somebody else.
             Compare::PublicKey => {
-                let random = STANDARD.encode(&digest::of_text(&self.root)[..30]);
+                let random = STANDARD.encode(&digest::text_digest(&self.root)[..30]);
                 return Ok(format!("{KEY_START}{random}").into());
             }
             _ => {}
@@ -428,8 +430,8 @@ const ATTRIBUTE_GROUP: &str = "attributes";
 /// Every kind in every scope, except the containers themselves, and what only top-level groups
 /// have: the groups of the test are below another one.
 fn tested_sections() -> impl Iterator<Item = Section> {
-    catalogue::everywhere()
-        .filter(|section| section.shape != Shape::Container && !section.is_of_top())
+    catalogue::all_sections()
+        .filter(|section| section.shape != Shape::Container && !section.is_only_top_level())
 }
 
 /// Every field of every kind, except switches, which are tested as a whole.
@@ -474,7 +476,7 @@ mod tests {
             root: "acme/void/own".to_owned(),
             user,
             tier,
-            release: DetectedRelease::Is("18.9".parse().unwrap()),
+            release: DetectedRelease::Known("18.9".parse().unwrap()),
             attributes: false,
         }
     }
@@ -486,7 +488,7 @@ mod tests {
             tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
         let left_out: BTreeSet<_> =
             left_out.into_iter().map(|(left, _)| left.scope_and_section()).collect();
-        let is_there = |of: &Section| of.only_edits() || of.names(NamedObject::Runner);
+        let is_there = |of: &Section| of.only_edits() || of.names_any(NamedObject::Runner);
         let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
         assert_eq!(left_out, there.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
@@ -512,7 +514,7 @@ mod tests {
 
     #[test]
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
-        let release = DetectedRelease::Is("18.9".parse().unwrap());
+        let release = DetectedRelease::Known("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = TestSetup { attributes: true, release, ..setup };
         let (mut changed, mut unchanged) = setup.split_trials();
@@ -520,8 +522,9 @@ mod tests {
         unchanged.retain(|(trial, _)| trial.field.is_some());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         // The groups of the test are no top-level groups.
-        let of_top =
-            every_field().filter(|trial| trial.field.unwrap().field.available.is_of_top()).count();
+        let of_top = every_field()
+            .filter(|trial| trial.field.unwrap().field.available.is_only_top_level())
+            .count();
         // Most integrations need a secret.
         let is_integration = |trial: &Trial| trial.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(trial, _)| is_integration(trial)).count();
@@ -556,8 +559,9 @@ mod tests {
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.section_value(section, phase).expect("a value");
-        let tried =
-            || tested_sections().filter(|of| !of.names(NamedObject::Runner) && !of.only_edits());
+        let tried = || {
+            tested_sections().filter(|of| !of.names_any(NamedObject::Runner) && !of.only_edits())
+        };
         let changed = tried()
             .filter(|section| {
                 value(*section, SamplePhase::Create) != value(*section, SamplePhase::Change)

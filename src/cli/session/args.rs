@@ -17,7 +17,7 @@ use crate::{
     diagnostic::{Diagnostics, FileName},
     manifest::Loaded,
     plan::{Holds, saved::SavedPlan},
-    secret::Allowed,
+    secret::AllowedVariables,
     selection::Selection,
     text::did_you_mean,
 };
@@ -91,15 +91,18 @@ impl SessionArgs {
 
     /// The environment variables that manifests may use: from the options, or else from
     /// UNDRIFT_ALLOW_ENV.
-    pub(super) fn allowed_variables(&self, env: &Environment) -> Result<Allowed, CommandError> {
+    pub(super) fn allowed_variables(
+        &self,
+        env: &Environment,
+    ) -> Result<AllowedVariables, CommandError> {
         let (name, globs) = match env.get(ALLOW_NAME) {
             _ if !self.allow_env.is_empty() => {
                 ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
             }
             Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
-            None => return Ok(Allowed::default()),
+            None => return Ok(AllowedVariables::default()),
         };
-        Allowed::only(globs).map_err(|reason| {
+        AllowedVariables::matching(globs).map_err(|reason| {
             CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
         })
     }
@@ -136,17 +139,17 @@ impl SelectArgs {
         let declared: BTreeSet<_> = desired
             .containers
             .iter()
-            .filter(|container| container.life.unlisted_projects.is_none())
+            .filter(|container| container.lifecycle.unlisted_projects.is_none())
             .map(|container| container.path.to_lowercase())
             .collect();
-        let mut paths = self.only.iter().map(|selector| selector.written().split('#').next());
+        let mut paths = self.only.iter().map(|selector| selector.pattern().split('#').next());
         !paths.all(|path| declared.contains(&path.unwrap_or_default().to_lowercase()))
     }
 
     /// The selected part of a roster, given former paths.
     pub(super) fn select_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
-        roster.members.retain(|member| selection.holds_at(&member.path, moves));
+        roster.members.retain(|member| selection.selects_path(&member.path, moves));
         roster
     }
 
@@ -175,7 +178,7 @@ impl SelectArgs {
         let selection = self.selection();
         let document_starts = desired.containers.iter().map(|container| {
             let place = (FileName::clone(&container.origin.file), container.origin.line);
-            (place, selection.touches(&container.address(), &desired.moves))
+            (place, selection.may_select_part(&container.address(), &desired.moves))
         });
         let starts: BTreeMap<_, _> = document_starts.collect();
         loaded.retain_warnings(|place| {
@@ -198,12 +201,12 @@ impl SelectArgs {
     ) -> Result<Desired, CommandError> {
         if self.saved.is_some() {
             // A saved selector without a match makes the plan stale, which is reported later.
-            return Ok(self.selection().of(desired));
+            return Ok(self.selection().select(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
             require_match(selector, &desired)?;
         }
-        let selected = self.selection().of(desired);
+        let selected = self.selection().select(desired);
         if selected.containers.is_empty() && !self.exclude.is_empty() {
             return Err(CommandError::usage("`--exclude` excludes everything that is selected"));
         }
@@ -263,7 +266,7 @@ impl ChangeArgs {
 }
 
 fn written_selectors(selectors: &[Selector]) -> Vec<String> {
-    selectors.iter().map(|selector| selector.written().to_owned()).collect()
+    selectors.iter().map(|selector| selector.pattern().to_owned()).collect()
 }
 
 /// Parses the selectors of a saved plan.
@@ -304,9 +307,9 @@ pub(in crate::cli) fn require_match(
         return Ok(());
     }
     let failure =
-        CommandError::usage(format!("`{}` matches nothing that is declared", selector.written()));
+        CommandError::usage(format!("`{}` matches nothing that is declared", selector.pattern()));
     let mut similar = Vec::new();
-    let path = selector.written().split_once('#').map(|(path, _)| path);
+    let path = selector.pattern().split_once('#').map(|(path, _)| path);
     if let Some(path) = path {
         // The section may also be misspelt after a glob.
         let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
@@ -317,7 +320,7 @@ pub(in crate::cli) fn require_match(
         None => address.section.is_none(),
     });
     similar.extend(same_form.map(|address| address.to_string()));
-    let suggestion = did_you_mean(selector.written(), similar.iter().map(String::as_str));
+    let suggestion = did_you_mean(selector.pattern(), similar.iter().map(String::as_str));
     Err(failure.help(suggestion.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()
     })))

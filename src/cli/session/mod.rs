@@ -25,7 +25,7 @@ pub(super) use with_base::BaseUse;
 
 use crate::{
     api::WriteClient,
-    apply::{self, Applied, Apply, Event, TRUSTED},
+    apply::{self, Applied, Apply, Event, TRUST_DURATION},
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
@@ -76,8 +76,9 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan, CommandError> {
-        let plan = Plan::of_roster(self.roster.clone());
-        let plan = if self.keeps_parts { plan.remembering() } else { plan.without_requests() };
+        let plan = Plan::from_roster(self.roster.clone());
+        let plan =
+            if self.keeps_parts { plan.with_container_plans() } else { plan.without_requests() };
         self.plan_containers(plan, cx).await
     }
 
@@ -86,7 +87,7 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan, CommandError> {
-        self.plan_containers(Plan::of_roster(self.roster.clone()), cx).await
+        self.plan_containers(Plan::from_roster(self.roster.clone()), cx).await
     }
 
     async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
@@ -96,12 +97,15 @@ impl Session {
         let client = recorder_client.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
         let progress = Progress::for_reading(each, client, &cx.output);
-        self.unplanned.iter().for_each(|container| plan.also_brought_in(container));
+        self.unplanned.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
         let plan_container = async |container, mut live: Live| {
             let planned = match &self.session_base {
                 Some(compared) => compared.plan(self, container, &mut live).await?,
-                None => apply::plan(&self.observer, container, &mut live, &self.settings).await?,
+                None => {
+                    apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+                        .await?
+                }
             };
             plan.borrow_mut().add(container, planned, live);
             progress.step(&container.path);
@@ -110,14 +114,14 @@ impl Session {
         self.observer.read_all(&containers, self.concurrency, plan_container).await?;
         let mut plan = plan.into_inner();
         self.session_base.iter().for_each(|compared| compared.finish(&mut plan));
-        let mut plan = plan.sorted(&self.extent);
+        let mut plan = plan.into_sorted(&self.extent);
         let mut warnings: Diagnostics = plan
             .acknowledge(&self.acknowledgements, &self.settings.moves, self.today)
             .into_iter()
             .collect();
         // A hold for another part of the organisation is not a typing error.
         if self.selects_all {
-            warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
+            warnings.extend(self.settings.holds.unmatched_warnings(&plan, &self.settings.moves));
         }
         cx.output.eprint_diagnostics(&warnings);
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
@@ -126,7 +130,7 @@ impl Session {
         self.session_base
             .iter()
             .for_each(|compared| compared.mark_new(&mut plan, &self.acknowledgements));
-        Ok(plan.estimated(client.a_minute()))
+        Ok(plan.with_estimate(client.requests_per_minute()))
     }
 
     /// Reads and plans the one selected group or project, and returns both.
@@ -137,10 +141,12 @@ impl Session {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let inspected = Cell::new(None);
         let each = async |container, mut live: Live| {
-            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let planned =
+                apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+                    .await?;
             let mut plan = Plan::default();
             plan.add(container, planned, live.clone());
-            inspected.set(Some((plan.sorted(&self.extent), live)));
+            inspected.set(Some((plan.into_sorted(&self.extent), live)));
             Ok(())
         };
         self.observer.read_all(&containers, 1, each).await?;
@@ -159,8 +165,8 @@ impl Session {
             observer: &self.observer,
             writer: &WriteClient::new(self.observer.client().clone()),
             settings: &self.settings,
-            trusts: TRUSTED,
-            ahead: max_concurrent,
+            trust_duration: TRUST_DURATION,
+            max_containers: max_concurrent,
         };
         apply.run(approved, report).await
     }
@@ -194,8 +200,8 @@ pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifest
 
 /// Adds to `secrets` those that `manifests` refer to, also in rules.
 fn add_manifest_secrets(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
-    let declared = manifests.desired.containers.iter().flat_map(Container::named);
-    let rule_values = manifests.includes.iter().flat_map(Includes::named);
+    let declared = manifests.desired.containers.iter().flat_map(Container::secrets_and_files);
+    let rule_values = manifests.includes.iter().flat_map(Includes::referenced_values);
     let values = declared.map(|(.., value)| value).chain(rule_values);
     for value in values {
         match value {

@@ -13,7 +13,7 @@ use crate::{
     address::Address,
     catalogue::settings,
     cli::{CommandError, RunContext, base, rehearsed, saved},
-    desired::{Desired, Groups, Roster},
+    desired::{Desired, GroupDeclarations, Roster},
     manifest::{self, Config, Includes, LoadEnvironment, config::ChangeLimit},
     observe::Observer,
     plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
@@ -93,10 +93,10 @@ impl<'a> SessionBuilder<'a> {
         let opened_source = self.source.open(self.args, &manifests, cx).await?;
         let OpenedSource { target, live, has_token, client, secrets, transport } = opened_source;
         if let Some(saved) = &select.saved {
-            saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable_failure)?;
+            saved.check_target(&target, jiff::Timestamp::now()).map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
-        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
+        let observer = Observer::connect(client).await?.with_moves(Arc::clone(&desired.moves));
         let token = if has_token {
             preflight::check_token(&observer, today, &cx.output).await?
         } else {
@@ -110,11 +110,11 @@ impl<'a> SessionBuilder<'a> {
             transport.declare(&desired, &secrets);
         }
         let mut unplanned = select.take_unplanned(&mut desired);
-        unplanned.retain(|container| container.brought_in.is_some());
+        unplanned.retain(|container| container.including_glob.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let settings = plan::PlanSettings {
             is_offline: matches!(transport, LateTransport::Offline(_)),
-            ..plan::PlanSettings::of(observer.caller().clone(), secrets, &desired)
+            ..plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired)
         };
         let (_, reach) = guard_limits(&config);
         Ok(Session {
@@ -127,8 +127,8 @@ impl<'a> SessionBuilder<'a> {
             acknowledgements: acknowledged,
             today,
             observer,
-            extent: Extent { limit: self.changes.limit, reach, spares_drift: false },
-            concurrency: self.args.connect.in_flight(&config).most(),
+            extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
+            concurrency: self.args.connect.in_flight(&config).max(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
             recorder: match transport {
                 LateTransport::Recorder(recorder) => Some(recorder),
@@ -151,12 +151,12 @@ impl<'a> SessionBuilder<'a> {
         observer: &Observer,
         cx: &RunContext,
     ) -> Result<(Desired, Roster), CommandError> {
-        let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
+        let mut roster = observer.read_roster(&includes.roster_request(&desired)).await?;
         let desired = includes
-            .bring_in(desired, &mut roster)
+            .include_from(desired, &mut roster)
             .map_err(|faults| cx.report_unusable("the manifests", faults))?;
-        cx.output.eprint_diagnostics(&roster.idle);
-        cx.reports.add_diagnostics(roster.idle.clone());
+        cx.output.eprint_diagnostics(&roster.idle_rules);
+        cx.reports.add_diagnostics(roster.idle_rules.clone());
         let desired = self.select(desired)?;
         let roster = self.args.select.select_roster(roster, &desired.moves);
         Ok((desired, roster))
@@ -170,14 +170,14 @@ impl<'a> SessionBuilder<'a> {
         holds: Holds,
         config: &Config,
     ) -> plan::PlanSettings {
-        let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
+        let is_held = |address: &Address| holds.held_until(address, &desired.moves).is_some();
         let free_containers = desired.containers.iter();
         let free = free_containers
             .filter(|container| !is_held(&container.address().section(settings::SECTION)));
         plan::PlanSettings {
             release: config.service.release,
-            created: desired.created_unless(is_held),
-            groups: Groups::of(free),
+            created: desired.creatable_except(is_held),
+            groups: GroupDeclarations::of(free),
             resend: self.changes.resend.clone(),
             holds,
             limits: guard_limits(config).0,

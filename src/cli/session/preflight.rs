@@ -22,7 +22,7 @@ pub(super) async fn check_token(
     today: Date,
     output: &Output,
 ) -> Result<Option<TokenProperties>, CommandError> {
-    let Some(token) = observer.token().await? else { return Ok(None) };
+    let Some(token) = observer.read_token().await? else { return Ok(None) };
     output.eprint(&token_warnings(&token, today));
     if token.cannot_read() {
         let failure = denied_token(
@@ -59,10 +59,10 @@ fn denied_token(message: String, token: &TokenProperties) -> CommandError {
 fn token_warnings(token: &TokenProperties, today: Date) -> String {
     let name = escape(&token.name);
     let mut text = String::new();
-    if let Some(day) = token.ends_soon(today) {
+    if let Some(day) = token.near_expiry(today) {
         text += &format!("warning: the token `{name}` expires on {day}; replace it before that\n");
     }
-    if token.acts_as_others() {
+    if token.can_act_as_others() {
         text += &format!(
             "warning: the token `{name}` has the scope `sudo`, which undrift never uses; one without it is safer\n"
         );
@@ -72,7 +72,7 @@ fn token_warnings(token: &TokenProperties, today: Date) -> String {
 
 /// The reach of a bot's token, as a hint for incomplete plans.
 pub(super) fn token_scope_note(username: &str) -> String {
-    match BotOwner::of(username) {
+    match BotOwner::from_username(username) {
         Some(BotOwner { scope: Scope::Project, id }) => format!(
             "note: the token belongs to project {id}; it cannot see private groups or other private projects\n"
         ),

@@ -85,8 +85,8 @@ impl LateTransport {
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
         match self {
             Self::Service => {}
-            Self::Offline(offline) => offline.declare(desired, secrets),
-            Self::Recorder(recorder) => recorder.declare(desired),
+            Self::Offline(offline) => offline.use_declarations(desired, secrets),
+            Self::Recorder(recorder) => recorder.use_declarations(desired),
         }
     }
 }
@@ -104,8 +104,9 @@ impl SessionSource<'_> {
         cx: &RunContext,
     ) -> Result<OpenedSource, CommandError> {
         let allowed = args.allowed_variables(&cx.env)?;
-        let find_all =
-            |secrets: Secrets| Arc::new(add_manifest_secrets(manifests, secrets.allowing(allowed)));
+        let find_all = |secrets: Secrets| {
+            Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
+        };
         let opened_source = match self {
             Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, cx)?,
             Self::Service | Self::TakeSnapshot => {
@@ -126,13 +127,13 @@ fn from_snapshot(
     cx: &RunContext,
 ) -> Result<OpenedSource, CommandError> {
     let snapshot = load_snapshot(path)?;
-    let SnapshotHeader { target, taken_at, .. } = &snapshot.head;
+    let SnapshotHeader { target, taken_at, .. } = &snapshot.header;
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.digest_key(KEY_NAME)?;
-    check_key(&snapshot.head, key.as_ref())?;
+    check_key(&snapshot.header, key.as_ref())?;
     let service = args.connect.snapshot_service(&target, config, &cx.env)?;
-    warn_if_old(&snapshot.head, cx);
-    let time_text = format!("{}, {}", snapshot::shown(taken_at), age_text(taken_at));
+    warn_if_old(&snapshot.header, cx);
+    let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
     let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown: time_text });
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
@@ -157,8 +158,12 @@ async fn from_service(
     let target = if sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };
     let mut transport = LateTransport::Service;
     if takes_snapshot {
-        let head =
-            SnapshotHeader { target: target.clone(), sandbox, taken_at: current_time(), key: None };
+        let head = SnapshotHeader {
+            target: target.clone(),
+            is_sandbox: sandbox,
+            taken_at: current_time(),
+            key_id: None,
+        };
         let key = cx.env.digest_key(KEY_NAME)?;
         let recorder = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
         transport = LateTransport::Recorder(Arc::clone(&recorder));
@@ -185,7 +190,7 @@ fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
 
 /// Refuses another key than that of the snapshot: all secrets would seem to differ.
 fn check_key(head: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), CommandError> {
-    match (&head.key, key) {
+    match (&head.key_id, key) {
         (Some(taken), Some(key)) if *taken != key.id() => {
             let message = format!("the snapshot was taken with another {KEY_NAME}");
             let failure = CommandError::new(Exit::Stale, anyhow::anyhow!(message));
@@ -196,7 +201,7 @@ fn check_key(head: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), Comma
 }
 
 fn current_time() -> Timestamp {
-    Timestamp::try_from(SystemClock::default().wall()).unwrap_or_default()
+    Timestamp::try_from(SystemClock::default().system_time()).unwrap_or_default()
 }
 
 /// The age of `instant`, in words.

@@ -60,11 +60,13 @@ impl Session {
             config = content.config;
             acknowledgements = content.desired.acknowledgements.clone();
             let base_desired = match content.includes {
-                Some(includes) => includes.bring_in(content.desired, &mut { missing }),
+                Some(includes) => includes.include_from(content.desired, &mut { missing }),
                 None => Ok(content.desired),
             };
             match base_desired {
-                Ok(desired) => base = Base::of(desired.containers, &self.desired.containers),
+                Ok(desired) => {
+                    base = Base::from_containers(desired.containers, &self.desired.containers)
+                }
                 Err(_) => {
                     let message = "no base to compare with: its rules are not valid for a project that they include";
                     let warning = Diagnostic::warning("base", message);
@@ -76,24 +78,25 @@ impl Session {
         let (removals, reach) = guard_limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
-        self.extent.spares_drift = base_use.drift == DriftPolicy::Show;
+        self.extent.ignores_drift = base_use.drift == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
-        let removed_addresses = base.gone(&outline, moves).into_iter();
+        let removed_addresses = base.removed_declarations(&outline, moves).into_iter();
         comparison.removed =
-            removed_addresses.filter(|address| selection.holds_in(address, moves)).collect();
-        base.remember(&mut self.desired.containers);
+            removed_addresses.filter(|address| selection.selects_in(address, moves)).collect();
+        base.add_base_identities(&mut self.desired.containers);
         if base_use.only_changed {
             let container_count = self.desired.containers.len();
-            self.desired.containers = base.changed(std::mem::take(&mut self.desired.containers));
+            self.desired.containers =
+                base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
-            self.settings.created = self.desired.created();
+            self.settings.created = self.desired.creatable();
             // Acknowledgements in documents count for selected containers; those of the command
             // line for the whole run.
             let containers = &self.desired.containers;
             self.acknowledgements.retain(|one| {
                 one.origin.is_none()
-                    || containers.iter().any(|container| one.at.touches(&container.path))
+                    || containers.iter().any(|container| one.selector.touches(&container.path))
             });
         }
         self.session_base = Some(SessionBase {
@@ -119,7 +122,7 @@ impl Session {
             containers.filter_map(|container| match branch_parts.get(&container.path) {
                 Some(BranchPart::Nothing) => None,
                 Some(BranchPart::Some(rest)) => Some((**rest).clone()),
-                Some(BranchPart::All) | None => Some(container.clone()),
+                Some(BranchPart::Whole) | None => Some(container.clone()),
             });
         Cow::Owned(Desired { containers: containers.collect(), ..self.desired.clone() })
     }
@@ -136,10 +139,10 @@ impl SessionBase {
         let (observer, settings) = (&session.observer, &session.settings);
         let planned =
             apply::plan_against(observer, container, &self.base, self.drift, live, settings);
-        let BranchPlan { mut plan, rest, comparison } = planned.await?;
+        let BranchPlan { mut plan, branch_part: rest, comparison } = planned.await?;
         plan.findings.problems.extend(find_outside_problem(&self.config, container));
         self.comparison.borrow_mut().extend(comparison);
-        if !matches!(rest, BranchPart::All) {
+        if !matches!(rest, BranchPart::Whole) {
             self.branch_parts.borrow_mut().insert(container.path.clone(), rest);
         }
         Ok(plan)

@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Args {
     /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
     /// be a glob, and the option repeated
-    #[arg(long, value_name = "PATH", value_parser = Glob::over_paths)]
+    #[arg(long, value_name = "PATH", value_parser = Glob::for_paths)]
     effective: Vec<Glob>,
     /// Show the plans of several jobs as one, from their JSON reports; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "effective")]
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let loaded = manifest::load_with(
         &args.dir,
         &LoadEnvironment::of_process(),
-        &Options { traced: &args.effective, ..Options::default() },
+        &Options { traced_globs: &args.effective, ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     for glob in &args.effective {
         let mut traces = loaded.traces.iter();
         if !traces.any(|trace| glob.matches(&trace.path().to_lowercase())) {
-            let path = glob.written();
+            let path = glob.pattern();
             let failure =
                 CommandError::usage(format!("no manifest declares a group or project `{path}`"));
             let paths = desired.containers.iter().map(|container| &*container.path);

@@ -79,7 +79,7 @@ pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<Reported, Comma
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
     let is_all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
     let kind = if is_all_drift { ReportKind::Drift } else { ReportKind::Plan };
-    let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
+    let plan = Plan::join(parts.into_iter().map(|part| part.plan));
     Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 

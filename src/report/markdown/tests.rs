@@ -167,7 +167,7 @@ fn every_report_begins_with_the_marker_and_is_the_same_twice() {
 fn no_secret_is_in_a_comment() {
     let mut secrets = Secrets::default();
     for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
-        secrets.also_redact(Secret::new(secret));
+        secrets.add_redaction(Secret::new(secret));
     }
     World::new().each(|name, report| {
         let text = super::report(report, &marker(), &secrets);
@@ -271,7 +271,7 @@ fn evil() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..8)
         .prop_map(|pieces| format!("canary{}canary", pieces.concat()))
         // Pieces can make a URL with a password, which every text is shown without.
-        .prop_filter("a credential", |text| judge::masked_name(text) == *text)
+        .prop_filter("a credential", |text| judge::mask_name(text) == *text)
 }
 
 proptest! {

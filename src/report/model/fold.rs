@@ -232,7 +232,7 @@ fn piece_key(
             *first = part.to_owned();
         }
     }
-    digest::of_text(&format!(
+    digest::text_digest(&format!(
         "{shown_facts:?} {:?} {predecessor_groups:?}\n{fields}",
         remarks(step)
     ))

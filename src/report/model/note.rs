@@ -112,8 +112,8 @@ fn strip_ids(objects: &[String]) -> Vec<String> {
 /// An object without the id that distinguishes equal entries of one group or project.
 fn strip_id(object: &str) -> &str {
     let section_name = object.split_once('/').map(|(section, _)| section);
-    let section = catalogue::everywhere().find(|section| Some(section.section) == section_name);
-    let id = section.filter(|section| section.may_come_twice()).and(object.rsplit_once('@'));
+    let section = catalogue::all_sections().find(|section| Some(section.section) == section_name);
+    let id = section.filter(|section| section.allows_duplicates()).and(object.rsplit_once('@'));
     match id {
         Some((name, id)) if id.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => object,

@@ -68,7 +68,7 @@ pub fn object_prefix(address: &Address) -> String {
 fn identity_fields(step: &Step) -> Vec<&str> {
     let named = step.address.section.filter(|_| step.action == Action::Create);
     // A section of this name has the same identity in every scope.
-    let section = catalogue::everywhere().find(|section| Some(section.section) == named);
+    let section = catalogue::all_sections().find(|section| Some(section.section) == named);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
     let identity_changes = step.changes.iter().filter(|change| match &*change.after {
         Shown::Value(value) => {

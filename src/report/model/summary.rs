@@ -6,7 +6,7 @@ use crate::{
     diff::{Label, Reason},
     plan::{Counts, Estimate, Limited, Plan, Strictness},
     report::{Line, Paint, ReportKind},
-    text::{count, few_listed},
+    text::{count, list_first},
 };
 
 /// How many groups and projects a sentence names.
@@ -60,11 +60,11 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
-        let unread = plan.unread();
+        let unread = plan.unread_containers();
         let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
         let effect = text_if_any(affected.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
-            format!("; apply skips {}, with {}", few_listed(&paths), count(steps, "change"))
+            format!("; apply skips {}, with {}", list_first(&paths), count(steps, "change"))
         });
         let unread = count(paths.len(), "group or project") + " could not be read completely";
         let text = unread + &effect;
@@ -75,7 +75,7 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
-    let (matches, unchanged) = (describe_matching(plan), plan.unchanged().len());
+    let (matches, unchanged) = (describe_matching(plan), plan.unapplied_paths().len());
     let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_complete) {
@@ -91,7 +91,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
                 "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
             )
         }
-        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
+        (ReportKind::Drift, true) if plan.has_differences(Strictness::Unlisted) => matches,
         // `--strict` counts the others as differences.
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
@@ -148,7 +148,7 @@ fn describe_uncompared(plan: &Plan) -> String {
 
 /// How much could not be verified; the notes name it.
 fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
-    let objects = plan.notes.iter().filter(|note| note.reason.is_unverified());
+    let objects = plan.notes.iter().filter(|note| note.reason.has_unverified_fields());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
     let is_drift = kind == ReportKind::Drift;
     let counted =
@@ -187,7 +187,7 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
 /// The number of containers that match a rule but are not planned: a line for each reason.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
-        Line::note(format!("skipped by rules: {number} {}", exception.words()))
+        Line::note(format!("skipped by rules: {number} {}", exception.description()))
     });
     exceptions.collect()
 }
@@ -250,7 +250,7 @@ fn all_containers(plan: &Plan) -> String {
 /// held.
 fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
-    let unlisted = text_if_any(plan.unlisted(), |number| {
+    let unlisted = text_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });
     let watched =

@@ -212,13 +212,13 @@ mod tests {
     fn no_line_of_a_secret_is_in_a_comparison() {
         let key = "-----BEGIN KEY-----\nQUJDREVGR0hJSktM\nTU5P\n-----END KEY-----\n";
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new(key));
+        secrets.add_redaction(Secret::new(key));
         let text = compared_without(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
         assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
         let mut canvas = Canvas::new(TextStyle::default(), &secrets);
         draw_block(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
-        secrets.also_redact(Secret::new("QUJDREVGR0hJSktM"));
+        secrets.add_redaction(Secret::new("QUJDREVGR0hJSktM"));
         let rotated =
             compared_without(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
         assert_eq!(rotated, "  changed in a secret, which is not shown\n");

@@ -118,7 +118,7 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
 pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let located = problems.iter().map(|problem| {
         let diagnostic = Diagnostic::error(problem.code, &problem.message)
-            .at(SourceLocation::from(&problem.origin));
+            .at_place(SourceLocation::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
     draw_diagnostics(canvas, located);
@@ -138,7 +138,7 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
                 format!("if all are intended, pass `--ack {ack}`; `--full` shows each reason"),
             ),
         };
-        Diagnostic::error("guard", message).at(SourceLocation::from(origin)).help(help)
+        Diagnostic::error("guard", message).at_place(SourceLocation::from(origin)).help(help)
     });
     draw_diagnostics(canvas, shown);
     for (first, others) in groups {

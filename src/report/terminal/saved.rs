@@ -28,7 +28,7 @@ pub fn saved(sealed: &Sealed, style: TextStyle) -> String {
     draw_heading(&mut canvas, "saved plan", &run);
     canvas.add_line(&Line::with_text(Paint::Dim, format!("made {}", plan.created_at)));
     canvas.add_line(&Line::with_text(Paint::Dim, format!("id {}", sealed.id)));
-    let steps = plan.shown();
+    let steps = plan.shown_steps();
     fold::draw_steps(&mut canvas, &steps);
     canvas.add_gap();
     let counts = Counts::of(steps.iter());

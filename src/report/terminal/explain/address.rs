@@ -8,7 +8,7 @@ use super::draw_description;
 use crate::{
     address::Address,
     desired::{Container, Declared},
-    diff::{Findings, Shown, Step, shown_declared, shown_live},
+    diff::{Findings, Shown, Step, show_declared, show_live},
     kind::{Section, Shape},
     live::Live,
     manifest::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, schema::NameDescription},
@@ -19,7 +19,7 @@ use crate::{
         terminal::{change, notes},
     },
     secret::Secrets,
-    text::listed,
+    text::list_names,
     value::{Fields, Json, Value},
 };
 
@@ -86,7 +86,7 @@ pub fn declared(
     let mut canvas = Canvas::new(style, secrets);
     canvas.add_line(&Line::with_text(Paint::Bold, subject.title()));
     if let Some(documentation) = documentation {
-        draw_description(&mut canvas, &documentation.described);
+        draw_description(&mut canvas, &documentation.field);
         canvas.add_gap();
     }
     match (subject.section, subject.entry) {
@@ -97,7 +97,7 @@ pub fn declared(
             if let Some((name, within)) = subject.field.split_first() {
                 let declared_value = fields
                     .get(name)
-                    .map(|field| shown_declared(section.field(name), &field.value, &values));
+                    .map(|field| show_declared(section.field(name), &field.value, &values));
                 if let Some(shown) = declared_value.and_then(|whole| value_at(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
                     canvas.add_line(&line.append(change::value_line(&shown)));
@@ -172,9 +172,9 @@ fn draw_links(
 ) {
     title.iter().for_each(|title| canvas.add_line(&Line::indented(2).text(title)));
     let lines = links.iter().map(|link| {
-        let (fate, paint) = match link.fate {
+        let (fate, paint) = match link.effect {
             LayerEffect::Decides => ("decides", Paint::Plain),
-            LayerEffect::Changed => ("changed", Paint::Plain),
+            LayerEffect::Extended => ("changed", Paint::Plain),
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
@@ -207,7 +207,7 @@ fn contribution(
         LayerValue::Value(value) => {
             let field = link.setting.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
-            Ok(shown_declared(section.field(field), value, beside))
+            Ok(show_declared(section.field(field), value, beside))
         }
         LayerValue::Declared => Err("declared"),
         LayerValue::Absent => Err("absent"),
@@ -267,7 +267,7 @@ pub fn live(
             let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
             let mut text = format!("{} {}", call.method, call.path);
             if !fields.is_empty() {
-                text += &format!(" with {}", listed(&fields));
+                text += &format!(" with {}", list_names(&fields));
             }
             canvas.add_line(&line.text(text));
         }
@@ -324,7 +324,7 @@ fn live_value(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let entry = entries
         .iter()
         .find(|live| section.shape != Shape::List || section.name(live.fields.raw()) == key)?;
-    let shown = shown_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
+    let shown = show_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
     // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {

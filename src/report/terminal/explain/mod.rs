@@ -14,7 +14,7 @@ use crate::{
 
 /// The explanation of the code `name`, with an example if there is one.
 pub fn explain_code(name: &str, style: TextStyle) -> Option<String> {
-    let code = codes::of(name)?;
+    let code = codes::find_code(name)?;
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
     canvas.add_line(&Line::with_text(Paint::Bold, name).text(", the code of a message"));
@@ -40,12 +40,12 @@ pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> Str
             name => Line::with_text(Paint::Bold, name).text(format!(", in {kinds}")),
         };
         canvas.add_line(&head);
-        draw_description(&mut canvas, &field.described);
-        let needs = field.needs.iter().map(String::as_str);
+        draw_description(&mut canvas, &field.field);
+        let needs = field.required_fields.iter().map(String::as_str);
         needs.for_each(|needs| canvas.add_line(&Line::indented(2).text(needs)));
-        if !field.within.is_empty() {
+        if !field.inner_names.is_empty() {
             let line = Line::indented(2).put(Paint::Dim, "holds   ").hang_here();
-            canvas.add_line(&line.text(field.within.join(", ")));
+            canvas.add_line(&line.text(field.inner_names.join(", ")));
         }
     }
     canvas.finish()
