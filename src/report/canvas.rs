@@ -133,7 +133,7 @@ impl Line {
             next.next_if(|range| range.end <= at);
             match next.peek() {
                 Some(range) if range.start == at => {
-                    cells.extend(SECRET_MARK.chars().map(|c| (c, *paint)))
+                    cells.extend(SECRET_MARK.chars().map(|c| (c, *paint)));
                 }
                 Some(range) if range.contains(&at) => {}
                 _ => cells.push((c, *paint)),

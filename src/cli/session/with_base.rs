@@ -65,7 +65,7 @@ impl Session {
             };
             match base_desired {
                 Ok(desired) => {
-                    base = Base::from_containers(desired.containers, &self.desired.containers)
+                    base = Base::from_containers(desired.containers, &self.desired.containers);
                 }
                 Err(_) => {
                     let message = "no base to compare with: its rules are not valid for a project that they include";

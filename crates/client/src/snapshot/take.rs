@@ -156,7 +156,7 @@ impl Recorder {
         let at = query.container();
         match self.client.get_object(request, &["id", lookup.path]).await {
             Ok(answer) => {
-                self.add_object(scope, &answer.object().cloned().unwrap_or_default(), Some(at))
+                self.add_object(scope, &answer.object().cloned().unwrap_or_default(), Some(at));
             }
             Err(error) => {
                 let failed = keep_failure(error)?;

@@ -402,7 +402,7 @@ impl DriftCollector<'_> {
         let name = section.name(live.fields.raw());
         match self.comparison.excerpt.and_then(|words| words.entry(section.section, &name)) {
             Some(excerpt) => {
-                self.add_goal(address, section, key, GoalChange::from_excerpt(excerpt))
+                self.add_goal(address, section, key, GoalChange::from_excerpt(excerpt));
             }
             None => self.refuse(address, NOT_EXPRESSIBLE, None),
         }

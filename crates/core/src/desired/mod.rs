@@ -124,7 +124,7 @@ pub fn find_idle<'c>(
 ) -> Vec<bool> {
     let mut by_path = GlobIndex::default();
     acknowledged.iter().enumerate().for_each(|(at, acknowledgement)| {
-        by_path.insert(at, acknowledgement.selector.path_pattern())
+        by_path.insert(at, acknowledgement.selector.path_pattern());
     });
     let mut is_idle = vec![true; acknowledged.len()];
     for path in containers.into_iter().map(|container| container.path.to_lowercase()) {

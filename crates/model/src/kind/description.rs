@@ -425,7 +425,7 @@ impl From<Vec<AnyOp>> for Operations {
         for op in operations {
             match op {
                 AnyOp::Read(op) if op.row().answer == ResponseBody::List => {
-                    by_purpose.list = Some(op)
+                    by_purpose.list = Some(op);
                 }
                 AnyOp::Read(op) => by_purpose.get = Some(op),
                 AnyOp::Write(op) => {

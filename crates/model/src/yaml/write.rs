@@ -230,7 +230,7 @@ fn write_entry(out: &mut Vec<OutputLine>, items: &[Item], about: Option<&str>, i
     }
     match (&line, &beside) {
         (_, Some((line, comment))) => {
-            out.push(line_without_comment(format!("{}{comment}", line.text)))
+            out.push(line_without_comment(format!("{}{comment}", line.text)));
         }
         (Some(_), None) => out.extend(line),
         (None, _) => {

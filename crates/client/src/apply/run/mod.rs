@@ -201,7 +201,7 @@ impl<'a> ContainerRun<'a> {
         for step in possible {
             match self.readiness(&step, state) {
                 Readiness::Blocked(why) => {
-                    self.end_step(state, &step, StepOutcome::Skipped(why.into()))
+                    self.end_step(state, &step, StepOutcome::Skipped(why.into()));
                 }
                 Readiness::Ready | Readiness::Waits => open.push(step),
             }

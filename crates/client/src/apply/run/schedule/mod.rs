@@ -205,7 +205,7 @@ impl<'a> ContainerRun<'a> {
         for step in std::mem::take(&mut schedule.ready) {
             match self.readiness(&step, state) {
                 Readiness::Blocked(why) => {
-                    self.end_step(state, &step, StepOutcome::Skipped(why.into()))
+                    self.end_step(state, &step, StepOutcome::Skipped(why.into()));
                 }
                 Readiness::Waits => schedule.ready.push(step),
                 Readiness::Ready if self.has_run_ended() || state.error.is_some() => {
