@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     address::Selector,
     export::{self, Excerpt},
-    kind::{Names, Wanted},
+    kind::{FieldSelection, Names},
     live::testing::{caller, here_reading},
     manifest::{self, Config},
     plan, release,
@@ -30,28 +30,29 @@ impl World {
     }
 
     /// Absorbs all differences, and returns the new text.
-    fn absorb(&self, mode: Mode) -> String {
+    fn absorb(&self, mode: AbsorbMode) -> String {
         let before = self.load(&Contents::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
-            release::DetectedRelease::Is(release::REFERENCE),
+            release::DetectedRelease::Known(release::REFERENCE),
         );
-        let settings = plan::PlanSettings::of(caller(), std::sync::Arc::default(), &before);
+        let settings = plan::PlanSettings::for_run(caller(), std::sync::Arc::default(), &before);
         let only = ["**", "**#*/**"].map(|glob| Selector::parse(glob).unwrap()).into();
         let chosen = Selection { only, ..Selection::default() };
         let mut goals = Vec::new();
         for container in &before.containers {
-            let live = here_reading(container, &self.live, Wanted::All);
+            let live = here_reading(container, &self.live, FieldSelection::All);
             let plan = plan::container(container, &live, &settings);
             let names = Names::default();
             let words =
-                Excerpt::of(container.scope, &container.path, &live, &names, &export).unwrap();
-            let seen = Compared {
+                Excerpt::from_live(container.scope, &container.path, &live, &names, &export)
+                    .unwrap();
+            let seen = ContainerComparison {
                 container,
                 plan: &plan,
                 live: &live,
                 names: &names,
-                words: Some(&words),
+                excerpt: Some(&words),
             };
             let (found, refused) = find_drift(&seen, &chosen);
             assert_eq!(refused, []);
@@ -81,7 +82,7 @@ fn document(path: &str, labels: &[String]) -> String {
 
 #[test]
 fn absorbing_grows_linearly_with_entries() {
-    for mode in [Mode::Own, Mode::AtSource] {
+    for mode in [AbsorbMode::OwnDocument, AbsorbMode::AtSource] {
         let absorb = |text: String, live: Json| World { text, live }.absorb(mode);
         steps::grow_in_proportion("changed entries", |n| {
             let document = |color| document("acme/shop", &labels(n, color));
