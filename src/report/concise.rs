@@ -66,17 +66,17 @@ mod tests {
             World::new().written(name, |report| super::report(report, &Secrets::default()))
         };
         insta::assert_snapshot!(written("plan"), @r#"
-        shop.yaml:17:3: guard-visibility: acme/shop#hooks: would remove 6 entries of 8; the limit is 5
-        shop.yaml:17:3: guard-removals: acme/shop#hooks: would remove 6 entries of 8; the limit is 5
+        shop.yaml:17:3: guard-visibility: acme/shop#hooks: visibility: would remove 6 entries of 8; the limit is 5
+        shop.yaml:17:3: guard-removals: acme/shop#hooks: removals: would remove 6 entries of 8; the limit is 5
         shop.yaml:2:3: missing-project: acme/shop: the project `acme/shop` does not exist
         shop.yaml:3:1: unknown-field: unknown field `visiblity`
         ./manifests: not-read: acme/shop#variables: variable-list: answered 403
         ./manifests: deprecated: `wiki_enabled` is deprecated
-        shop.yaml:3:1: acme/shop#settings: container_expiration_policy, description, issues_template, topics, visibility
-        shop.yaml:17:17: acme/shop#variables/MODE@*: value
-        shop.yaml:16:18: acme/shop#variables/TOKEN@prod/*
-        shop.yaml:21:12: acme/shop#variables/OLD@*
-        shop.yaml:20:1: acme/shop#archived: archived
+        shop.yaml:3:1: change: acme/shop#settings: container_expiration_policy, description, issues_template, topics, visibility
+        shop.yaml:17:17: change: acme/shop#variables/MODE@*: value
+        shop.yaml:16:18: create: acme/shop#variables/TOKEN@prod/*
+        shop.yaml:21:12: remove: acme/shop#variables/OLD@*
+        shop.yaml:20:1: change: acme/shop#archived: archived
         "#);
         assert_eq!(
             written("failed").lines().next(),
