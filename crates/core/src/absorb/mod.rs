@@ -9,11 +9,12 @@
 mod drift;
 mod edit;
 mod locate;
+mod separate;
 mod source;
 mod templates;
 mod verify;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub use drift::{Compared, Goal, addresses, find_drift, find_missing};
 
@@ -94,6 +95,39 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
+    if mode == Mode::AtSource {
+        return edit_texts(before, goals, mode, read, reload);
+    }
+    let own = separate::write_own_documents(before, goals, &mut SourceFiles::new(read))?;
+    if own.is_empty() {
+        return edit_texts(before, goals, mode, read, reload);
+    }
+    // The same declarations in other places, which are edited then.
+    let separated = reload(&own).map_err(AbsorbError::Wrong)?;
+    verify::check(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
+    let read_own = |name: &FileName| own.get(name).cloned().map_or_else(|| read(name), Ok);
+    let reload_own = |edited: &Contents| {
+        let mut texts = own.clone();
+        texts.extend(edited.clone());
+        reload(&texts)
+    };
+    let mut absorbed = edit_texts(&separated, goals, mode, &read_own, &reload_own)?;
+    for (name, text) in &own {
+        let old = read(name).map_err(AbsorbError::Wrong)?;
+        let files = &mut absorbed.files;
+        files.entry(name.clone()).or_insert_with(|| (String::new(), text.clone())).0 = old;
+    }
+    Ok(absorbed)
+}
+
+/// Edits the texts, each declaration where it is.
+fn edit_texts(
+    before: &Desired,
+    goals: &[Goal],
+    mode: Mode,
+    read: &dyn Fn(&FileName) -> Result<String, String>,
+    reload: &dyn Fn(&Contents) -> Result<Desired, String>,
+) -> Result<Absorbed, AbsorbError> {
     let mut files = SourceFiles::new(read);
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
@@ -161,9 +195,13 @@ fn apply_edits(
     files: &SourceFiles<'_>,
 ) -> Result<Contents, AbsorbError> {
     let mut by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
+    // Goals of several groups or projects may need one edit.
+    let mut known = HashSet::new();
     for (number, edits) in edits {
         for (file, edit) in edits {
-            by_file.entry(file).or_default().push((number, edit));
+            if known.insert(format!("{file} {edit:?}")) {
+                by_file.entry(file).or_default().push((number, edit));
+            }
         }
     }
     let (mut edited, mut refused) = (BTreeMap::new(), Vec::new());
