@@ -17,6 +17,7 @@ mod commands;
 mod comment;
 mod conditional;
 mod corpus;
+mod estates;
 mod explain;
 mod export;
 mod front;
