@@ -26,6 +26,7 @@ mod holds;
 mod kinds;
 mod lean;
 mod new;
+mod paths;
 mod policy;
 mod record;
 mod reports;

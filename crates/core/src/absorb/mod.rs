@@ -98,24 +98,27 @@ pub fn absorb(
     if mode == Mode::AtSource {
         return edit_texts(before, goals, mode, read, reload);
     }
-    let own = separate::write_own_documents(before, goals, &mut SourceFiles::new(read))?;
-    if own.is_empty() {
+    let texts = separate::separate_documents(before, goals, &mut SourceFiles::new(read))?;
+    if texts.is_empty() {
         return edit_texts(before, goals, mode, read, reload);
     }
     // The same declarations in other places, which are edited then.
-    let separated = reload(&own).map_err(AbsorbError::Wrong)?;
+    let separated = reload(&texts).map_err(AbsorbError::Wrong)?;
     verify::check(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
-    let read_own = |name: &FileName| own.get(name).cloned().map_or_else(|| read(name), Ok);
-    let reload_own = |edited: &Contents| {
-        let mut texts = own.clone();
-        texts.extend(edited.clone());
-        reload(&texts)
-    };
-    let mut absorbed = edit_texts(&separated, goals, mode, &read_own, &reload_own)?;
-    for (name, text) in &own {
-        let old = read(name).map_err(AbsorbError::Wrong)?;
-        let files = &mut absorbed.files;
-        files.entry(name.clone()).or_insert_with(|| (String::new(), text.clone())).0 = old;
+    let mut absorbed = edit_texts(
+        &separated,
+        goals,
+        mode,
+        &|name| texts.get(name).cloned().map_or_else(|| read(name), Ok),
+        &|edited| {
+            let mut texts = texts.clone();
+            texts.extend(edited.clone());
+            reload(&texts)
+        },
+    )?;
+    for (name, text) in texts {
+        let old = read(&name).map_err(AbsorbError::Wrong)?;
+        absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old;
     }
     Ok(absorbed)
 }
@@ -196,10 +199,10 @@ fn apply_edits(
 ) -> Result<Contents, AbsorbError> {
     let mut by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
     // Goals of several groups or projects may need one edit.
-    let mut known = HashSet::new();
+    let mut distinct_edits = HashSet::new();
     for (number, edits) in edits {
         for (file, edit) in edits {
-            if known.insert(format!("{file} {edit:?}")) {
+            if distinct_edits.insert(format!("{file} {edit:?}")) {
                 by_file.entry(file).or_default().push((number, edit));
             }
         }

@@ -21,7 +21,7 @@ struct ChangedPath {
 ///
 /// # Errors
 /// Why a document cannot be copied.
-pub(super) fn write_own_documents(
+pub(super) fn separate_documents(
     before: &Desired,
     goals: &[Goal],
     files: &mut SourceFiles<'_>,

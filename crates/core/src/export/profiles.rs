@@ -25,7 +25,7 @@ const FEWEST_USERS: usize = 3;
 const LINES_OF_PROFILE: u64 = 3;
 
 /// A value of several documents.
-struct SharedValue {
+struct RepeatedValue {
     section: Section,
     key: Key,
     entry: DocEntry,
@@ -36,8 +36,8 @@ pub(super) fn extract_profiles(
     documents: &mut [ExportedDocument],
     scope: Scope,
 ) -> Vec<ExportedRule> {
-    let mut by_users: BTreeMap<Vec<usize>, Vec<SharedValue>> = BTreeMap::new();
-    for (value, users) in find_shared_values(documents, scope) {
+    let mut by_users: BTreeMap<Vec<usize>, Vec<RepeatedValue>> = BTreeMap::new();
+    for (value, users) in find_repeated_values(documents, scope) {
         by_users.entry(users).or_default().push(value);
     }
     let (mut profiles, mut names) = (Vec::new(), BTreeSet::new());
@@ -57,7 +57,7 @@ pub(super) fn extract_profiles(
         }
         let group = common_group(users.iter().map(|user| &*documents[*user].path));
         let mut sections = Vec::new();
-        for SharedValue { section, entry, .. } in values {
+        for RepeatedValue { section, entry, .. } in values {
             add_entry(&mut sections, section, entry);
         }
         let head = [Item::value("kind", "Profile"), Item::value("name", &*name)];
@@ -71,11 +71,11 @@ pub(super) fn extract_profiles(
 }
 
 /// The values that several documents have, with the positions of these.
-fn find_shared_values(
+fn find_repeated_values(
     documents: &[ExportedDocument],
     scope: Scope,
-) -> impl Iterator<Item = (SharedValue, Vec<usize>)> {
-    let mut all: BTreeMap<String, (SharedValue, Vec<usize>)> = BTreeMap::new();
+) -> impl Iterator<Item = (RepeatedValue, Vec<usize>)> {
+    let mut all: BTreeMap<String, (RepeatedValue, Vec<usize>)> = BTreeMap::new();
     for (at, document) in documents.iter().enumerate().filter(|(_, of)| of.scope == scope) {
         for content in &document.sections {
             let section = content.section;
@@ -90,7 +90,7 @@ fn find_shared_values(
                     continue;
                 }
                 let text = format!("{key:?} {entry:?}");
-                let new = || (SharedValue { section, key, entry }, Vec::new());
+                let new = || (RepeatedValue { section, key, entry }, Vec::new());
                 let (_, users) = all.entry(text).or_insert_with(new);
                 users.push(at);
             }
@@ -100,7 +100,7 @@ fn find_shared_values(
 }
 
 /// A name for a profile with `values`, after their sections.
-fn name_profile(values: &[SharedValue], taken: &BTreeSet<String>) -> String {
+fn name_profile(values: &[RepeatedValue], taken: &BTreeSet<String>) -> String {
     let sections: BTreeSet<_> = values.iter().map(|value| value.section.section).collect();
     let sections: Vec<_> = sections.into_iter().collect();
     let base = match &sections[..] {
