@@ -58,23 +58,23 @@ pub enum CommentOutcome {
     /// It existed with another text, and was edited.
     Edited,
     /// It existed with the same text; nothing was sent.
-    Same,
+    Unchanged,
 }
 
-/// The comment that now has the text.
+/// The comment, which now has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// The id of the note.
-    pub note: u64,
+    pub note_id: u64,
     /// What was done.
     pub outcome: CommentOutcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
-    pub copies: Vec<u64>,
+    pub duplicate_ids: Vec<u64>,
     /// Its merge request.
     pub merge_request: MergeRequest,
 }
 
-/// Why the comment was not written.
+/// The reason why the comment was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum CommentError {
     /// The merge request could not be read.
@@ -109,38 +109,38 @@ impl CommentError {
 ///
 /// # Errors
 /// [`CommentError`].
-pub async fn put(
+pub async fn put_comment(
     client: &WriteClient,
     author: u64,
     target: &MergeRequestRef,
     marker: &Marker,
     body: &str,
 ) -> Result<Comment, CommentError> {
-    let reads = client.reads();
+    let read_client = client.reads();
     let merge_request =
-        read_merge_request(reads, target).await.map_err(CommentError::MergeRequest)?;
-    let look = async || marked_notes(reads, author, target, marker).await;
-    let notes = look().await.map_err(CommentError::Notes)?;
+        read_merge_request(read_client, target).await.map_err(CommentError::MergeRequest)?;
+    let read_notes = async || marked_notes(read_client, author, target, marker).await;
+    let notes = read_notes().await.map_err(CommentError::Notes)?;
     let discussion_locked = merge_request.discussion_locked;
     let write_error = |error| CommentError::Write { error, discussion_locked };
-    let Some((first, others)) = notes.split_first() else {
-        let note = match send(client, request_for(NOTE_CREATE, target), body).await {
-            Err(error) => found_after(reads, error, body, look).await,
-            Ok(written) => Ok(written["id"].as_u64().unwrap_or_default()),
+    let Some((first, other_notes)) = notes.split_first() else {
+        let note = match send_body(client, request_for(NOTE_CREATE, target), body).await {
+            Err(error) => find_note_after(read_client, error, body, read_notes).await,
+            Ok(response) => Ok(response["id"].as_u64().unwrap_or_default()),
         };
         let note = note.map_err(write_error)?;
         let (outcome, copies) = (CommentOutcome::Written, Vec::new());
-        return Ok(Comment { note, outcome, copies, merge_request });
+        return Ok(Comment { note_id: note, outcome, duplicate_ids: copies, merge_request });
     };
-    let outcome = if normalised(&first.body) == normalised(body) {
-        CommentOutcome::Same
+    let outcome = if normalise_body(&first.body) == normalise_body(body) {
+        CommentOutcome::Unchanged
     } else {
         let edit = request_for(NOTE_UPDATE, target).arg("note_id", first.id);
-        send(client, edit, body).await.map_err(write_error)?;
+        send_body(client, edit, body).await.map_err(write_error)?;
         CommentOutcome::Edited
     };
-    let copies = others.iter().map(|note| note.id).collect();
-    Ok(Comment { note: first.id, outcome, copies, merge_request })
+    let copies = other_notes.iter().map(|note| note.id).collect();
+    Ok(Comment { note_id: first.id, outcome, duplicate_ids: copies, merge_request })
 }
 
 /// A note of the caller that begins with the marker.
@@ -176,8 +176,8 @@ async fn marked_notes(
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
-    let rows = Rows { keys: &["id"], also: &["author", "body"] };
-    let notes = reads.list_shown(request, rows).await?;
+    let rows = Rows { keys: &["id"], other_keys: &["author", "body"] };
+    let notes = reads.list_visible(request, rows).await?;
     Ok(notes.into_iter().filter_map(|note| marked_note(note, author, marker)).collect())
 }
 
@@ -185,16 +185,20 @@ fn marked_note(note: Object, author: u64, marker: &Marker) -> Option<MarkedNote>
     let note = Json::Object(note);
     let is_by_author = note["author"]["id"].as_u64() == Some(author) && note["system"] != true;
     let (id, body) = (note["id"].as_u64()?, note["body"].as_str()?);
-    let is_marked = Marker::of(body).as_ref() == Some(marker);
+    let is_marked = Marker::from_text(body).as_ref() == Some(marker);
     (is_by_author && is_marked).then(|| MarkedNote { id, body: body.to_owned() })
 }
 
 /// A body without differences that the service may cause.
-fn normalised(body: &str) -> String {
+fn normalise_body(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
 
-async fn send(client: &WriteClient, request: Request<Write>, body: &str) -> Result<Json, ApiError> {
+async fn send_body(
+    client: &WriteClient,
+    request: Request<Write>,
+    body: &str,
+) -> Result<Json, ApiError> {
     let fields = [("body".to_owned(), Value::Plain(body.into()))];
     Ok(client.send(request.fields(fields.into())).await?.body)
 }
@@ -204,20 +208,21 @@ async fn send(client: &WriteClient, request: Request<Write>, body: &str) -> Resu
 ///
 /// # Errors
 /// `error`, if none is found.
-async fn found_after(
+async fn find_note_after(
     reads: &ReadClient,
     error: ApiError,
     body: &str,
-    look: impl AsyncFn() -> Result<Vec<MarkedNote>, ApiError>,
+    read_notes: impl AsyncFn() -> Result<Vec<MarkedNote>, ApiError>,
 ) -> Result<u64, ApiError> {
-    let Some(began) = error.in_doubt_since() else { return Err(error) };
-    for after in REREAD_AFTER {
-        if !reads.wait_until(began.saturating_add(after)).await {
+    let Some(start_time) = error.in_doubt_since() else { return Err(error) };
+    for delay in REREAD_AFTER {
+        if !reads.wait_until(start_time.saturating_add(delay)).await {
             break;
         }
         // A failed read may succeed at the next look.
-        if let Ok(found) = look().await
-            && let Some(note) = found.iter().find(|note| normalised(&note.body) == normalised(body))
+        if let Ok(found) = read_notes().await
+            && let Some(note) =
+                found.iter().find(|note| normalise_body(&note.body) == normalise_body(body))
         {
             return Ok(note.id);
         }

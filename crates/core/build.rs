@@ -1,6 +1,6 @@
 //! Prepares the tables of this crate.
 
-use undrift_tables::{convert_all, convert_texts, root};
+use undrift_tables::{convert_all, convert_texts, package_root};
 
 fn main() -> std::io::Result<()> {
     convert_all(&[
@@ -10,7 +10,7 @@ fn main() -> std::io::Result<()> {
         "manifest/read/unfilled",
         "manifest/schema/documents",
     ])?;
-    let pages = root().join("../model/src/diagnostic/codes");
+    let pages = package_root().join("../model/src/diagnostic/codes");
     convert_texts("diff/problems", None, 0, &pages)?;
     convert_texts("manifest/faults/texts", Some(5), 1, &pages)
 }

@@ -4,7 +4,7 @@
 use std::{env, ffi::OsStr, fs, io, path::Path};
 
 use serde_json::{Map, Value};
-use undrift_tables::{convert, convert_all, convert_texts, root};
+use undrift_tables::{convert, convert_all, convert_texts, package_root};
 
 fn main() -> io::Result<()> {
     // Those outside of `src/catalogue`.
@@ -19,7 +19,7 @@ fn main() -> io::Result<()> {
         "secret/signs",
         "yaml/syntax",
     ])?;
-    let pages = root().join("src/diagnostic/codes");
+    let pages = package_root().join("src/diagnostic/codes");
     convert_texts("kind/faults", None, 1, &pages)?;
     convert_texts("yaml/faults", None, 0, &pages)?;
     let rows = fs::read(out("tables/operation/table.json"))?;
@@ -90,7 +90,7 @@ fn list(
     end: &str,
     row: impl Fn(&Path) -> io::Result<String>,
 ) -> io::Result<()> {
-    let folder = root().join(folder);
+    let folder = package_root().join(folder);
     println!("cargo::rerun-if-changed={}", folder.display());
     let files: io::Result<Vec<_>> = fs::read_dir(folder)?.map(|file| Ok(file?.path())).collect();
     let mut files = files?;

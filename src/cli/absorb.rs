@@ -14,7 +14,9 @@ use super::{
     SessionArgs, SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
-    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Contents, Goal, Mode},
+    absorb::{
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents, Goal,
+    },
     address::{Address, Selector, is_literal},
     api::ApiError,
     apply,
@@ -29,7 +31,7 @@ use crate::{
         terminal::{self, SCREEN_LINES},
     },
     selection::Selection,
-    text::{count, few_listed},
+    text::{count, list_first},
 };
 
 /// The options of `absorb`.
@@ -64,35 +66,35 @@ pub(super) struct Args {
 #[derive(Default)]
 struct PlannedAbsorb {
     goals: Vec<Goal>,
-    refused: Vec<AbsorbRefusal>,
+    refusals: Vec<AbsorbRefusal>,
     /// The selected entries that no manifest lists and that are not absorbed.
-    unlisted: Vec<Address>,
+    unlisted_entries: Vec<Address>,
     addresses: Vec<Address>,
     /// The texts that are live and no secrets.
-    plain: BTreeSet<String>,
-    /// Why groups and projects that only a glob selects are left out, by path: they are missing or
-    /// renamed.
-    skipped: Vec<(String, String)>,
+    public_texts: BTreeSet<String>,
+    /// The reasons for which groups and projects that only a glob selects are omitted, by path: they are
+    /// missing or renamed.
+    skipped_paths: Vec<(String, String)>,
 }
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let (mut texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
-    let before = manifests.desired.clone();
+    let all_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests = Manifests { desired: select(&args, manifests.desired)?, ..manifests };
-    let session = texts.open(manifests, &args.allow_env, &args.connect).await?;
+    let session = texts.open_session(manifests, &args.allow_env, &args.connect).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
-            require_match(selector, &before)?;
+            require_match(selector, &all_desired)?;
         }
     }
-    if !drift.refused.is_empty() {
-        return Err(refuse(&drift.refused, cx));
+    if !drift.refusals.is_empty() {
+        return Err(refuse(&drift.refusals, cx));
     }
     cx.output.eprint_lines(
-        &drift.unlisted,
+        &drift.unlisted_entries,
         "entry",
         |_| (),
         [
@@ -103,38 +105,44 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         ],
     );
     cx.output.eprint_lines(
-        &drift.skipped,
+        &drift.skipped_paths,
         "group or project",
         |_| (),
         [&|(path, why)| format!("not absorbed: {path}: {why}"), &|(path, _)| path.clone()],
     );
     if drift.goals.is_empty() {
-        let why = if session.desired.containers.is_empty() {
+        let reason = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
-        } else if drift.skipped.is_empty() {
+        } else if drift.skipped_paths.is_empty() {
             "the selection matches its manifest"
         } else {
             "the rest matches its manifest"
         };
-        cx.output.eprint(&format!("nothing to absorb: {why}\n"));
+        cx.output.eprint(&format!("nothing to absorb: {reason}\n"));
         return Ok(Exit::Success);
     }
-    let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
-    let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
-        AbsorbError::Refused(refused) => refuse(&refused, cx),
-        AbsorbError::Wrong(why) => {
-            cx.output.eprint(&why);
-            CommandError::usage("nothing was edited: the edited manifests would be wrong")
-                .help("edit them by hand, or absorb less")
-        }
-    })?;
-    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN_LINES, cx.output.style))?;
+    let mode = if args.at_source { AbsorbMode::AtSource } else { AbsorbMode::OwnDocument };
+    let absorbed =
+        texts.absorb(&all_desired, &drift.goals, mode).map_err(|failed| match failed {
+            AbsorbError::Refused(refused) => refuse(&refused, cx),
+            AbsorbError::InvalidResult(why) => {
+                cx.output.eprint(&why);
+                CommandError::usage("nothing was edited: the edited manifests would be wrong")
+                    .help("edit them by hand, or absorb less")
+            }
+        })?;
+    cx.output.print(&render_edits(
+        &absorbed.files,
+        &drift.public_texts,
+        SCREEN_LINES,
+        cx.output.style,
+    ))?;
     if args.write {
-        texts.store(&absorbed);
+        texts.store_edits(&absorbed);
         texts.write()?;
     }
-    let includes = has_includes && absorbed.edits_rules;
-    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
+    let affects_included = has_includes && absorbed.edits_rules;
+    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, affects_included));
     Ok(Exit::Success)
 }
 
@@ -164,83 +172,105 @@ async fn find_drift(
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
     let mut drift = PlannedAbsorb::default();
-    let each = |seen: &Compared<'_>| {
-        let (goals, refused) = absorb::find_drift(seen, &selection);
-        let (path, container) = (&seen.container.path, seen.container.address());
+    let collect_drift = |comparison: &ContainerComparison<'_>| {
+        let (goals, refused) = absorb::find_drift(comparison, &selection);
+        let (path, container) = (&comparison.container.path, comparison.container.address());
         let is_named = args
             .addresses
             .iter()
-            .any(|selector| selector.touches(path) && is_literal(selector.over_paths()));
+            .any(|selector| selector.touches(path) && is_literal(selector.path_pattern()));
         let refusal = refused.iter().find(|refusal| refusal.address == container);
         if let Some(refusal) = refusal.filter(|_| !is_named) {
-            drift.skipped.push((path.to_string(), refusal.why.clone()));
+            drift.skipped_paths.push((path.to_string(), refusal.reason.clone()));
             return;
         }
         let absorbed: BTreeSet<_> = goals.iter().map(|goal| &goal.address).collect();
-        for note in seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
-            if selection.holds(&note.address) && !absorbed.contains(&note.address) {
-                drift.unlisted.push(note.address.clone());
+        for note in comparison.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
+            if selection.selects(&note.address) && !absorbed.contains(&note.address) {
+                drift.unlisted_entries.push(note.address.clone());
             }
         }
-        // What is no secret here may be one elsewhere.
-        let excerpt = seen.words.filter(|_| !goals.is_empty());
-        drift.plain.extend(excerpt.into_iter().flat_map(Excerpt::texts));
-        drift.addresses.extend(absorb::addresses(seen));
+        // A text that is no secret in this place may be a secret in another one.
+        let excerpt = comparison.excerpt.filter(|_| !goals.is_empty());
+        drift.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
+        drift.addresses.extend(absorb::selectable_addresses(comparison));
         drift.goals.extend(goals);
-        drift.refused.extend(refused);
+        drift.refusals.extend(refused);
     };
-    compare(session, &containers, (export::with_all_fields, &settings), cx, each).await?;
+    compare_containers(
+        session,
+        &containers,
+        (export::with_all_fields, &settings),
+        cx,
+        collect_drift,
+    )
+    .await?;
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
-    drift.refused.sort_by(|a, b| a.address.cmp(&b.address));
-    drift.unlisted.sort();
-    drift.skipped.sort();
+    drift.refusals.sort_by(|a, b| a.address.cmp(&b.address));
+    drift.unlisted_entries.sort();
+    drift.skipped_paths.sort();
     Ok(drift)
 }
 
-/// Reads `containers` as far as `widened`, and passes each comparison to `each`. The settings are
-/// those of an export.
-pub(super) async fn compare(
+/// Reads `containers` after `widen` has changed their declarations, and passes each comparison to
+/// `process`. The settings are those of an export.
+pub(super) async fn compare_containers(
     session: &Session,
     containers: &[&Container],
-    (widened, settings): (
+    (widen, settings): (
         fn(&Container, &export::ExportSettings) -> Container,
         &export::ExportSettings,
     ),
     cx: &RunContext,
-    each: impl FnMut(&Compared<'_>),
+    process: impl FnMut(&ContainerComparison<'_>),
 ) -> Result<(), ApiError> {
     let observer = &session.observer;
     let declared: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, *one)).collect();
-    let whole: Vec<Container> = containers.iter().map(|one| widened(one, settings)).collect();
-    let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
-    let each = RefCell::new(each);
-    let look = async |container: &Container, mut live: Live| {
+    let widened_containers: Vec<Container> =
+        containers.iter().map(|one| widen(one, settings)).collect();
+    let progress = Progress::for_reading(widened_containers.iter(), observer.client(), &cx.output);
+    let process = RefCell::new(process);
+    let compare_container = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
-        let plan = &apply::plan(observer, container, &mut live, &session.settings).await?;
-        let names = &observer.called(ExportBuilder::ids(container.scope, &live)).await?;
-        let excerpt = Excerpt::of(container.scope, &container.path, &live, names, settings);
+        let plan =
+            &apply::plan_with_answers(observer, container, &mut live, &session.settings).await?;
+        let names =
+            &observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
+        let excerpt = Excerpt::from_live(container.scope, &container.path, &live, names, settings);
         let words = excerpt.as_ref();
-        (each.borrow_mut())(&Compared { container, plan, live: &live, names, words });
+        (process.borrow_mut())(&ContainerComparison {
+            container,
+            plan,
+            live: &live,
+            names,
+            excerpt: words,
+        });
         progress.step(&container.path);
         Ok(())
     };
-    observer.read_all(&whole.iter().collect::<Vec<_>>(), session.concurrency, look).await
+    observer
+        .read_all(
+            &widened_containers.iter().collect::<Vec<_>>(),
+            session.concurrency,
+            compare_container,
+        )
+        .await
 }
 
-/// Reports what cannot be absorbed, and why.
-fn refuse(refused: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
-    let diagnostics = refused.iter().map(|refusal| {
-        let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
+/// Reports the differences that cannot be absorbed, with reasons.
+fn refuse(refusal_error: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
+    let diagnostics = refusal_error.iter().map(|refusal| {
+        let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.reason);
         let diagnostic = Diagnostic::error("absorb", message);
         match &refusal.origin {
-            Some(origin) => diagnostic.at(origin.into()),
+            Some(origin) => diagnostic.at_place(origin.into()),
             None => diagnostic,
         }
     });
     cx.output.eprint_diagnostics(&diagnostics.collect());
-    let is_unread = refused.iter().all(|refusal| refusal.is_unread);
+    let is_unread = refusal_error.iter().all(|refusal| refusal.is_unread);
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
-    let addresses = count(refused.len(), "address");
+    let addresses = count(refusal_error.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
     CommandError::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
@@ -248,14 +278,14 @@ fn refuse(refused: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
 /// The texts of the manifests while they are edited.
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
-    surroundings: LoadEnvironment,
+    environment: LoadEnvironment,
     pub(super) cx: &'a RunContext,
     /// The paths of the files.
     pub(super) paths: FilePaths,
     /// The old texts of changed files; new files have none.
-    pub(super) old: BTreeMap<FileName, Option<String>>,
+    pub(super) old_texts: BTreeMap<FileName, Option<String>>,
     /// The new texts.
-    pub(super) new: Contents,
+    pub(super) new_texts: Contents,
 }
 
 impl<'a> ManifestTexts<'a> {
@@ -264,88 +294,92 @@ impl<'a> ManifestTexts<'a> {
         dir: &'a Path,
         cx: &'a RunContext,
     ) -> Result<(Self, Manifests), CommandError> {
-        let surroundings = LoadEnvironment::of_process();
-        let loaded = manifest::load(dir, &surroundings);
+        let environment = LoadEnvironment::of_process();
+        let loaded = manifest::load(dir, &environment);
         let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
-        let texts = Self { dir, surroundings, cx, paths, old, new: Contents::new() };
+        let texts =
+            Self { dir, environment, cx, paths, old_texts: old, new_texts: Contents::new() };
         Ok((texts, into_manifests(loaded, cx)?))
     }
 
-    /// Opens a session for `manifests`. A container without a document has none to edit.
-    pub(super) async fn open(
+    /// Opens a session for `manifests`, without the containers that only rules include: they have no
+    /// document to edit.
+    pub(super) async fn open_session(
         &self,
         manifests: Manifests,
         allow_env: &[String],
         connect: &ConnectArgs,
     ) -> Result<Session, CommandError> {
         let manifests = Manifests { includes: None, ..manifests };
-        let args = SessionArgs::selecting(self.dir, allow_env, connect, Vec::new());
-        SessionBuilder::new(&args).with(manifests, self.surroundings.today, self.cx).await
+        let args = SessionArgs::with_selection(self.dir, allow_env, connect, Vec::new());
+        SessionBuilder::new(&args).open_manifests(manifests, self.environment.today, self.cx).await
     }
 
     /// The present text of `file`.
     pub(super) fn read(&self, file: &FileName) -> Result<String, String> {
-        match self.new.get(file) {
+        match self.new_texts.get(file) {
             Some(text) => Ok(text.clone()),
-            None => write_files::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
+            None => write_files::read_manifest(
+                self.paths.get(file).map_or(Path::new(""), PathBuf::as_path),
+            ),
         }
     }
 
     /// The declarations of all manifests with some `edited` texts replaced.
     pub(super) fn reload(&self, edited: &Contents) -> Result<Desired, String> {
-        let mut all = self.new.clone();
-        all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
-        let options = Options { instead: Some(&all), ..Options::default() };
-        let loaded = manifest::load_with(self.dir, &self.surroundings, &options);
-        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
+        let mut texts = self.new_texts.clone();
+        texts.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
+        let options = Options { replaced_texts: Some(&texts), ..Options::default() };
+        let loaded = manifest::load_with(self.dir, &self.environment, &options);
+        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style.into()))
     }
 
     /// The edits that make the manifests declare the goals.
     pub(super) fn absorb(
         &self,
-        before: &Desired,
+        desired: &Desired,
         goals: &[Goal],
-        mode: Mode,
+        mode: AbsorbMode,
     ) -> Result<Absorbed, AbsorbError> {
-        absorb::absorb(before, goals, mode, &|file| self.read(file), &|edited| self.reload(edited))
+        absorb::absorb(desired, goals, mode, &|file| self.read(file), &|edited| self.reload(edited))
     }
 
     /// Stores edited texts.
-    pub(super) fn store(&mut self, absorbed: &Absorbed) {
+    pub(super) fn store_edits(&mut self, absorbed: &Absorbed) {
         for (name, (old, new)) in &absorbed.files {
-            self.old.entry(name.clone()).or_insert_with(|| Some(old.clone()));
-            self.new.insert(name.clone(), new.clone());
+            self.old_texts.entry(name.clone()).or_insert_with(|| Some(old.clone()));
+            self.new_texts.insert(name.clone(), new.clone());
         }
     }
 
     /// Writes all changed files, or none.
     pub(super) fn write(&self) -> Result<(), CommandError> {
-        let files = self.new.iter().map(|(name, new)| {
-            let (path, old) = (self.paths[name].clone(), self.old[name].clone());
-            write_files::FileEdit { path, old, new: new.clone() }
+        let files = self.new_texts.iter().map(|(name, new)| {
+            let (path, old) = (self.paths[name].clone(), self.old_texts[name].clone());
+            write_files::FileEdit { path, old_text: old, new_text: new.clone() }
         });
-        write_files::all(&files.collect::<Vec<_>>())
+        write_files::write_all(&files.collect::<Vec<_>>())
     }
 }
 
-/// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about
-/// `max_lines` lines.
+/// The edits without secrets: texts of the manifests that may be secret are removed unless they are in
+/// `public_texts`. On a terminal they have about `max_lines` lines.
 pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
-    plain: &BTreeSet<String>,
+    public_texts: &BTreeSet<String>,
     max_lines: usize,
     style: TextStyle,
 ) -> String {
     let files = files.iter().map(|(name, (old, new))| {
-        (name.clone(), [old, new].map(|text| manifest::hide_secrets(text, plain)))
+        (name.clone(), [old, new].map(|text| manifest::hide_secrets(text, public_texts)))
     });
-    terminal::edits(&files.collect::<Vec<_>>(), max_lines, style)
+    terminal::render_edits_text(&files.collect::<Vec<_>>(), max_lines, style)
 }
 
-/// What was edited. `includes`: the edit also counts for groups and projects that rules include;
-/// which ones, only the service knows.
-fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, includes: bool) -> String {
-    let differences = count(goals.iter().map(Goal::differences).sum::<usize>(), "difference");
+/// A summary of the edits. With `has_includes` the edits also apply to groups and projects that rules
+/// include; only the service has the list of those.
+fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, has_includes: bool) -> String {
+    let differences = count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = if args.write {
         format!("absorbed {differences} into {files}\n")
@@ -353,13 +387,13 @@ fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, includes: bool) -> 
         format!("would absorb {differences} into {files}; pass `--write` to do it\n")
     };
     let mut lines = Vec::new();
-    if !absorbed.others.is_empty() {
-        let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
+    if !absorbed.other_containers.is_empty() {
+        let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
         let number = count(others.len(), "other group or project");
-        let others = few_listed(&others);
+        let others = list_first(&others);
         lines.push(format!("it also changes the declarations of {number}: {others}"));
     }
-    if includes {
+    if has_includes {
         lines.push("groups and projects that a rule includes may change too".to_owned());
     }
     if !lines.is_empty() {

@@ -1,4 +1,4 @@
-//! `undrift apply`: shows the plan, asks, and applies it. From a saved plan it applies what is
+//! `undrift apply`: shows the plan, asks, and applies it. Of a saved plan it applies the steps that are
 //! still needed.
 
 use std::{
@@ -8,14 +8,14 @@ use std::{
 
 use super::{
     BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, ManifestFolder, Progress, ReportArgs,
-    Reported, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, may_write, saved,
+    Reported, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, check_can_write, saved,
     signal,
 };
 use crate::{
     address::Address,
     apply::{Applied, Event},
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
-    diff::{Shown, Step, shown_secret},
+    diff::{Shown, Step, show_secret},
     digest::DigestKey,
     origin::Origin,
     plan::{
@@ -28,13 +28,13 @@ use crate::{
     value::Value,
 };
 
-/// How many groups and projects are changed at once. Each keeps several requests in flight, and
-/// live values must not become stale while the requests of many others run.
+/// The maximum number of groups and projects that are changed at the same time. Each has several
+/// requests in flight, and with more of them, live values would become stale before their use.
 const MAX_CONCURRENT: usize = 16;
 /// The message if a run ends before its first write.
-const UNCHANGED: &str = "nothing was changed\n";
+const UNCHANGED_TEXT: &str = "nothing was changed\n";
 /// The message if a saved plan is not applied.
-const STALE: &str = "nothing was changed: the saved plan is stale; save it again with \
+const STALE_TEXT: &str = "nothing was changed: the saved plan is stale; save it again with \
     `undrift plan -o FILE`, or pass `--on-stale=skip`\n";
 
 /// The options of `apply`.
@@ -88,7 +88,7 @@ fn describe_dir(dir: clap::Arg) -> clap::Arg {
 
 impl Args {
     /// The folder or file of manifests.
-    pub(super) fn manifests(&self) -> &Path {
+    pub(super) fn manifests_path(&self) -> &Path {
         self.manifests_dir.as_deref().unwrap_or(&self.session.dir)
     }
 
@@ -100,17 +100,17 @@ impl Args {
     pub(super) fn resolve_folder(&mut self) -> Result<(), CommandError> {
         let dir = &mut self.session.dir;
         if dir.is_named_twice() {
-            let named = dir.named.take();
+            let named_folder = dir.named.take();
             if dir.is_dir() {
-                return Err(ManifestFolder::named_twice());
+                return Err(ManifestFolder::named_twice_error());
             }
-            self.manifests_dir = named;
+            self.manifests_dir = named_folder;
         }
-        if self.manifests_dir.is_none() && !saved::is_file(dir) {
+        if self.manifests_dir.is_none() && !saved::is_undrift_file(dir) {
             return Ok(());
         }
-        // `saved` reports what is wrong with the file.
-        self.plan = saved::read(dir).ok().map(Box::new);
+        // `read_saved_plan` reports the fault of a file that is not valid.
+        self.plan = saved::read_saved_plan(dir).ok().map(Box::new);
         if self.manifests_dir.is_none() {
             let plan = self.plan.as_ref().map(|sealed| &sealed.plan);
             self.manifests_dir =
@@ -120,21 +120,21 @@ impl Args {
     }
 
     /// The saved plan to apply, if one is named.
-    fn saved(&self, cx: &RunContext) -> Result<Option<PlanToApply>, CommandError> {
+    fn read_saved_plan(&self, cx: &RunContext) -> Result<Option<PlanToApply>, CommandError> {
         let path = &self.session.dir;
         if self.manifests_dir.is_none() {
             return Ok(None);
         }
         let sealed = match self.plan.as_deref() {
             Some(sealed) => sealed.clone(),
-            None => saved::read(path)?,
+            None => saved::read_saved_plan(path)?,
         };
-        let key = cx.env.key(saved::KEY_NAME)?;
+        let key = cx.env.digest_key(saved::KEY_NAME)?;
         sealed
             .plan
             .check()
             .and_then(|()| sealed.check_seal(key.as_ref()))
-            .map_err(saved::unusable)?;
+            .map_err(saved::unusable_failure)?;
         let Sealed { plan, id, .. } = sealed;
         Ok(Some(PlanToApply { plan: Arc::new(plan), id, key }))
     }
@@ -158,16 +158,16 @@ impl PlanToApply {
 /// Shows, asks, applies and reports. Every exit states whether anything was changed.
 pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
     cx.reports.record.watch(&cx.output)?;
-    let saved = args.saved(cx)?;
-    let (session_args, changes) = match &saved {
+    let plan_to_apply = args.read_saved_plan(cx)?;
+    let (session_args, changes) = match &plan_to_apply {
         Some(saved) => (
-            args.session.for_saved_plan(&saved.plan, args.manifests().to_owned())?,
+            args.session.for_saved_plan(&saved.plan, args.manifests_path().to_owned())?,
             args.changes.for_saved_plan(&saved.plan)?,
         ),
         None => (args.session.clone(), args.changes.clone()),
     };
-    let base = args.base.named();
-    if saved.is_some() && base.is_some() {
+    let base = args.base.explicit_base();
+    if plan_to_apply.is_some() && base.is_some() {
         return Err(CommandError::usage("`--base` cannot be combined with a saved plan")
             .help("leave it out, or save another plan"));
     }
@@ -178,26 +178,26 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
     let base = base.map(|base| (base, base_use));
     let session =
         SessionBuilder { changes, base, ..SessionBuilder::new(&session_args) }.open(cx).await?;
-    cx.reports.record.note(|record| record.run = Some(session.run.clone()));
-    may_write(session.run.token.as_ref())?;
+    cx.reports.record.add_facts(|record| record.run = Some(session.run.clone()));
+    check_can_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
     let acknowledged =
         plan.acknowledged.iter().map(|acknowledged| acknowledged.refusal.acknowledgement.clone());
-    cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
-    let comparison = saved.map(|saved| saved.compare(plan, &session));
+    cx.reports.record.add_facts(|record| record.acknowledgements = acknowledged.collect());
+    let comparison = plan_to_apply.map(|saved| saved.compare(plan, &session));
     let saved = comparison.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
-    let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.when(is_stale)]);
+    let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.only_if(is_stale)]);
     let proposal = Proposal { session: &session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
-        return Ok(proposal.finish_unchanged(exit, STALE));
+        return Ok(proposal.finish_unchanged(exit, STALE_TEXT));
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
     let missing = missing_secrets(steps, &session);
     if !missing.is_empty() {
-        // The reason comes last, after the plan.
-        let reason = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
+        // The reason is written last, after the plan.
+        let reason = format!("\n{}{UNCHANGED_TEXT}", missing.render(cx.output.stderr_style.into()));
         cx.reports.add_diagnostics(missing);
         return Ok(proposal.finish_unchanged(Exit::first_of([exit, Exit::Usage]), &reason));
     }
@@ -205,9 +205,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
         Ok((approved, left_out)) if approved.steps().next().is_some() => {
             proposal.apply(&approved, &left_out, args.yes).await
         }
-        Ok(_) => {
-            Ok(proposal.finish_unchanged(exit, if plan.steps.is_empty() { "" } else { UNCHANGED }))
-        }
+        Ok(_) => Ok(proposal
+            .finish_unchanged(exit, if plan.steps.is_empty() { "" } else { UNCHANGED_TEXT })),
         Err(Blocked(reason)) => {
             Ok(proposal.finish_unchanged(exit, &format!("nothing was changed: {reason}\n")))
         }
@@ -227,15 +226,15 @@ struct Proposal<'a> {
 }
 
 impl Proposal<'_> {
-    fn text(&self, sink: Sink<'_>) {
+    fn text(&self, write_text: Sink<'_>) {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
-        let canvas = Canvas::to(&mut *sink, style, secrets);
+        let canvas = Canvas::with_sink(&mut *write_text, style, secrets);
         terminal::plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
-        let stale_text = self.saved.map(|saved| terminal::stale(saved, style, secrets));
+        let stale_text = self.saved.map(|saved| terminal::stale_text(saved, style, secrets));
         stale_text
             .filter(|text| !text.is_empty())
             .iter()
-            .for_each(|text| sink(&format!("\n{text}")));
+            .for_each(|text| write_text(&format!("\n{text}")));
     }
 
     /// Reports it, with `text`, after a run without changes.
@@ -247,9 +246,9 @@ impl Proposal<'_> {
 
     /// Reports it, and then the `reason` why nothing was changed.
     fn finish_unchanged(&self, exit: Exit, reason: &str) -> Reported {
-        let done = self.finish(exit, |sink| self.text(sink));
+        let reported = self.finish(exit, |sink| self.text(sink));
         self.cx.output.eprint(reason);
-        done
+        reported
     }
 
     /// Shows it, asks unless told not to, applies and reports.
@@ -266,16 +265,16 @@ impl Proposal<'_> {
         } else {
             output.print_parts(|sink| self.text(sink))?;
         }
-        output.eprint(&terminal::left_out(left_out, output.stderr, secrets));
+        output.eprint(&terminal::left_out(left_out, output.stderr_style, secrets));
         if !is_confirmed && !output.confirm("apply these changes")? {
-            output.eprint(UNCHANGED);
+            output.eprint(UNCHANGED_TEXT);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
-        let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
+        let (applied, signal_exit) = carry_out(session, approved, &reports.record, self.cx).await?;
         let ended_by = applied.ended_by.clone().map(CommandError::from);
         let exit = Exit::first_of([
-            signalled.unwrap_or(Exit::Success),
-            Exit::Unfinished.when(!applied.is_complete()),
+            signal_exit.unwrap_or(Exit::Success),
+            Exit::Unfinished.only_if(!applied.is_complete()),
             ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
             exit,
         ]);
@@ -284,12 +283,12 @@ impl Proposal<'_> {
         };
         let outcomes = Outcomes::new(&session.run, plan, &applied, left_out);
         let outcomes = Outcomes { saved_plan: saved, ..outcomes };
-        reports.record.note(|record| {
+        reports.record.add_facts(|record| {
             record.counts = Some(outcomes.counts);
             record.left_out = left_out.len();
         });
         let content = ReportContent::Outcomes(&outcomes);
-        let done = reports.finish(
+        let reported = reports.finish(
             ReportKind::Apply,
             exit,
             content,
@@ -297,16 +296,16 @@ impl Proposal<'_> {
             Some(result_without_report(&applied)),
         );
         ended_by.iter().for_each(|failure| output.eprint_failure(failure));
-        Ok(done)
+        Ok(reported)
     }
 }
 
-/// A short result for readers who miss the report.
+/// A short result for readers who do not see the report.
 fn result_without_report(applied: &Applied) -> &'static str {
-    let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
-    if done == applied.steps.len() {
+    let success_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+    if success_count == applied.steps.len() {
         "the changes were made; only the report is missing"
-    } else if done > 0 {
+    } else if success_count > 0 {
         "some changes were made; run apply again to finish"
     } else {
         "no changes are known to have been made; run apply again"
@@ -314,23 +313,23 @@ fn result_without_report(applied: &Applied) -> &'static str {
 }
 
 /// The missing secrets that `steps` have to send, and secrets that must never be sent. Nothing is
-/// written unless all are set, so that no run stops halfway for lack of one.
+/// written unless all secrets are set, so that a missing one does not stop a run after some writes.
 fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
-    let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, at: &Address| {
-        let reason = session.settings.secrets.why_missing(reference);
+    let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, address: &Address| {
+        let reason = session.settings.secrets.missing_reason(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
-        Some(diagnostic.at(SourceLocation::from(origin)).label(at.to_string()))
+        Some(diagnostic.at_place(SourceLocation::from(origin)).label(address.to_string()))
     };
-    let uploads = session.desired.uploads();
+    let uploads = session.desired.uploaded_files();
     let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
     let declared = session.desired.references().chain(uploads);
     let refused = declared
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
-    let values = steps.flat_map(|step| step.sources().map(move |value| (step, value)));
+    let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
     let missing = values.filter_map(|(step, value)| {
         let (reference, shown) = match value {
-            Value::Secret(reference) => (reference.clone(), shown_secret(reference)),
+            Value::Secret(reference) => (reference.clone(), show_secret(reference)),
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
             Value::Plain(_) => return None,
         };
@@ -353,10 +352,11 @@ async fn carry_out(
     let signals = signal::watch(
         cx.output.clone(),
         move || client.interrupt(),
-        move |signal| signal_record.end_at_once(signal),
+        move |signal| signal_record.end_by_signal(signal),
     )?;
-    record.changes_begin();
-    let progress = Progress::applying(plan.steps().count(), session.observer.client(), &cx.output);
+    record.begin_changes();
+    let progress =
+        Progress::for_applying(plan.steps().count(), session.observer.client(), &cx.output);
     let report = |event: Event| {
         if let Event::Ended(result) = event
             && result.outcome.is_success()

@@ -20,16 +20,16 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, cx: &RunContext) -> Result<Reported, CommandError> {
     let mut loaded = manifest::load(&args.dir, &LoadEnvironment::of_process());
     #[cfg(feature = "sandbox")]
-    let seed = super::embedded::seed_faults(&args.dir);
+    let seed_faults = super::embedded::seed_faults(&args.dir);
     #[cfg(not(feature = "sandbox"))]
     let seed = crate::diagnostic::Diagnostics::default();
-    if !seed.is_empty() {
+    if !seed_faults.is_empty() {
         loaded.desired = None;
-        loaded.diagnostics.extend(seed);
+        loaded.diagnostics.extend(seed_faults);
     }
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let checked = Checked::new(&loaded.diagnostics, projects);
-    let (content, exit) = (ReportContent::Checked(&checked), Exit::Usage.when(code != 0));
+    let (content, exit) = (ReportContent::Checked(&checked), Exit::Usage.only_if(code != 0));
     Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

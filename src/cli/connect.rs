@@ -21,12 +21,12 @@ use crate::{
     secret::{Secret, Secrets, judge::mask_url},
 };
 
-/// Where to look for the address, after `--url`.
+/// The variables for the address, in order; `--url` comes before them.
 const URL_NAMES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
-/// Where to look for the token, after `--token-file`.
+/// The variables for the token, in order; `--token-file` comes before them.
 const TOKEN_NAMES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
 
-/// Where other programs look for a proxy. undrift only mentions them.
+/// The variables in which other programs find a proxy. undrift only mentions them in messages.
 const PROXY_NAMES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
 
@@ -94,14 +94,14 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `secrets`, none of which is the token.
-    pub(super) fn apart_from(&self, secrets: Secrets) -> Secrets {
+    /// `secrets` after a change: they refuse the token as the value of a secret.
+    pub(super) fn exclude_token(&self, secrets: Secrets) -> Secrets {
         secrets.with_own_token(self.token.clone(), self.token_file.as_deref())
     }
 
     /// The secrets that a command line may name.
     pub(super) fn secrets(&self) -> Secrets {
-        self.apart_from(Secrets::of_command_line(self.environment.clone()))
+        self.exclude_token(Secrets::of_command_line(self.environment.clone()))
     }
 }
 
@@ -114,7 +114,7 @@ impl ConnectArgs {
         not(feature = "sandbox"),
         expect(clippy::unused_async, unused_variables, reason = "only a sandbox is started")
     )]
-    pub(super) async fn endpoint(
+    pub(super) async fn find_endpoint(
         &self,
         root: &Path,
         config: &Config,
@@ -127,8 +127,8 @@ impl ConnectArgs {
         if let Some(file) = &self.sandbox {
             return super::embedded::start(file, root, cx).await;
         }
-        let service = self.service(&cx.env)?;
-        confirm(&service, config)?;
+        let service = self.service_address(&cx.env)?;
+        check_declared_service(&service, config)?;
         Ok(Endpoint {
             service,
             token: self.token(&cx.env)?,
@@ -144,7 +144,7 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If there is no service, or the configuration is wrong.
-    pub(super) async fn without_manifests(
+    pub(super) async fn find_endpoint_and_config(
         &self,
         path: Option<&Path>,
         cx: &RunContext,
@@ -158,7 +158,7 @@ impl ConnectArgs {
             None => config::find(".".as_ref(), &LoadEnvironment::of_process(), &mut diagnostics),
         };
         cx.output.refuse_errors(&diagnostics)?;
-        let endpoint = self.endpoint(&root, &config, cx).await?;
+        let endpoint = self.find_endpoint(&root, &config, cx).await?;
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
             if file.is_empty() {
@@ -171,7 +171,7 @@ impl ConnectArgs {
     }
 
     /// True if the command line or the environment names a service.
-    pub(super) fn is_given(&self, env: &Environment) -> bool {
+    pub(super) fn has_address(&self, env: &Environment) -> bool {
         #[cfg(feature = "sandbox")]
         if self.sandbox.is_some() {
             return true;
@@ -180,13 +180,13 @@ impl ConnectArgs {
     }
 
     /// The name of the option or variable with the address, and the address.
-    pub(super) fn named<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e str)> {
+    pub(super) fn named_address<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e str)> {
         self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES))
     }
 
     /// The address.
-    fn service(&self, env: &Environment) -> Result<ServiceAddress, CommandError> {
-        let Some((name, url)) = self.named(env) else {
+    fn service_address(&self, env: &Environment) -> Result<ServiceAddress, CommandError> {
+        let Some((name, url)) = self.named_address(env) else {
             let failure = CommandError::usage("no service address given");
             return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
         };
@@ -204,7 +204,7 @@ impl ConnectArgs {
     fn token(&self, env: &Environment) -> Result<Secret, CommandError> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
-            let text = input::read(path, MAX_TOKEN_BYTES)?;
+            let text = input::read_file(path, MAX_TOKEN_BYTES)?;
             let token = String::from_utf8(text)
                 .ok()
                 .map(|text| text.trim().to_owned())
@@ -226,7 +226,7 @@ impl ConnectArgs {
         env: &Environment,
         in_flight: InFlight,
     ) -> Result<HttpOptions, CommandError> {
-        let ca = self.authorities(env).map(|(name, path)| {
+        let ca = self.authorities_file(env).map(|(name, path)| {
             let certificates = read_certificates(path);
             certificates.map_err(|failure| failure.help(format!("{name} names this file")))
         });
@@ -240,28 +240,29 @@ impl ConnectArgs {
         };
         let proxy = self.proxy.as_deref().or_else(|| env.get("UNDRIFT_PROXY"));
         Ok(HttpOptions {
-            ca,
+            ca_pem: ca,
             identity,
             ignores_proxy: proxy.is_none() && env.first_of(&PROXY_NAMES).is_some(),
             proxy: proxy.map(str::to_owned),
-            concurrency: in_flight.most(),
+            max_in_flight: in_flight.max(),
         })
     }
 
     /// The option or the variable that names the file of certificate authorities, and the file.
-    fn authorities<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e Path)> {
+    fn authorities_file<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e Path)> {
         if let Some(path) = &self.ca_file {
             return Some(("`--ca-file`", path));
         }
-        let runner = self.named(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
+        let is_ci_address =
+            self.named_address(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
         let names = ["UNDRIFT_CA_FILE", "CI_SERVER_TLS_CA_FILE"];
-        let (name, path) = env.first_of(&names[..if runner { 2 } else { 1 }])?;
+        let (name, path) = env.first_of(&names[..if is_ci_address { 2 } else { 1 }])?;
         Some((name, Path::new(path)))
     }
 
-    /// The failure of a client that cannot be set up, with the file of certificates if it is wrong.
-    fn not_set_up(&self, error: SetupError, env: &Environment) -> CommandError {
-        let file = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
+    /// The failure if the client cannot be created; it names the file of certificates if that is wrong.
+    fn setup_failure(&self, error: SetupError, env: &Environment) -> CommandError {
+        let file = (error == SetupError::Authorities).then(|| self.authorities_file(env)).flatten();
         let failure = CommandError::new(Exit::Usage, error);
         let Some((name, path)) = file else { return failure };
         failure.help(format!("{name} names the file: `{}`", path.display()))
@@ -269,8 +270,8 @@ impl ConnectArgs {
 
     /// How many requests may be in flight.
     pub(super) fn in_flight(&self, config: &Config) -> InFlight {
-        let fixed = self.concurrency.or(config.concurrency);
-        fixed.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
+        let fixed_number = self.concurrency.or(config.concurrency);
+        fixed_number.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
     }
 
     /// A client of the service at `endpoint`. No output shows `secrets` from now on.
@@ -284,16 +285,16 @@ impl ConnectArgs {
         secrets: Arc<Secrets>,
         output: &Output,
     ) -> Result<ReadClient, CommandError> {
-        output.redactor.learn(Arc::clone(&secrets));
+        output.redactor.set_secrets(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
-        // The embedded service is reached without a detour.
+        // Requests to the embedded service use no proxy.
         let options = if endpoint.is_embedded {
-            HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() }
+            HttpOptions { max_in_flight: in_flight.max(), ..HttpOptions::default() }
         } else {
             self.http_options(&endpoint.environment, in_flight)?
         };
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
-            .map_err(|error| self.not_set_up(error, &endpoint.environment))?;
+            .map_err(|error| self.setup_failure(error, &endpoint.environment))?;
         let (max_requests, deadline) = (self.max_requests, self.deadline.map(Duration::from_secs));
         let settings =
             ClientSettings { in_flight, max_requests, deadline, ..ClientSettings::default() };
@@ -302,11 +303,11 @@ impl ConnectArgs {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<u8>, CommandError> {
-    input::read(path, MAX_CERTIFICATE_BYTES)
+    input::read_file(path, MAX_CERTIFICATE_BYTES)
 }
 
 /// Refuses a service other than the one in `undrift.yaml`.
-fn confirm(service: &ServiceAddress, config: &Config) -> Result<(), CommandError> {
+fn check_declared_service(service: &ServiceAddress, config: &Config) -> Result<(), CommandError> {
     let Some(declared) = &config.service.url else { return Ok(()) };
     // Plain http is allowed here: that check is only for the address in use.
     match ServiceAddress::parse(declared, true) {
@@ -326,8 +327,9 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Environment {
-        Environment::default()
-            .with(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+        Environment::default().with_variables(
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        )
     }
 
     #[test]
@@ -339,7 +341,7 @@ mod tests {
         ];
         let found = |url: Option<&str>, env: Environment| {
             let args = ConnectArgs { url: url.map(str::to_owned), ..ConnectArgs::default() };
-            args.service(&env)
+            args.service_address(&env)
                 .map(|service| service.to_string())
                 .map_err(|failure| failure.exit.code())
         };
@@ -408,7 +410,7 @@ mod tests {
         ] {
             let options =
                 ConnectArgs::default().http_options(&env(&variables), InFlight::ADAPTING).unwrap();
-            let found = options.ca.map(|ca| String::from_utf8(ca).unwrap());
+            let found = options.ca_pem.map(|ca| String::from_utf8(ca).unwrap());
             assert_eq!(found.as_deref(), ca, "{variables:?}");
             assert_eq!(options.proxy.as_deref(), named, "{variables:?}");
             assert_eq!(options.ignores_proxy, ignores, "{variables:?}");
@@ -420,7 +422,7 @@ mod tests {
             ..ConnectArgs::default()
         };
         let options = args.http_options(&env(&[own, proxy]), InFlight::ADAPTING).unwrap();
-        assert_eq!(options.ca.as_deref(), Some(b"runners".as_slice()));
+        assert_eq!(options.ca_pem.as_deref(), Some(b"runners".as_slice()));
         assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
         assert_eq!(options.identity, Some((b"own".to_vec(), b"own".to_vec())));
         let missing = env(&[("UNDRIFT_CA_FILE", "/nowhere")]);
@@ -428,9 +430,9 @@ mod tests {
             panic!("a file that is not there was read")
         };
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names this file"));
-        let failure = ConnectArgs::default().not_set_up(SetupError::Authorities, &missing);
+        let failure = ConnectArgs::default().setup_failure(SetupError::Authorities, &missing);
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names the file: `/nowhere`"));
-        let failure = ConnectArgs::default().not_set_up(SetupError::Token, &missing);
+        let failure = ConnectArgs::default().setup_failure(SetupError::Token, &missing);
         assert_eq!(failure.help, None);
     }
 
@@ -447,7 +449,7 @@ mod tests {
         ] {
             let mut config = Config::default();
             config.service.url = declared.map(str::to_owned);
-            assert_eq!(confirm(&service, &config).is_ok(), fits, "{declared:?}");
+            assert_eq!(check_declared_service(&service, &config).is_ok(), fits, "{declared:?}");
         }
     }
 }

@@ -37,11 +37,11 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
     let session =
-        SessionBuilder { source: args.live.source(), ..SessionBuilder::new(&args.session) }
+        SessionBuilder { source: args.live.session_source(), ..SessionBuilder::new(&args.session) }
             .open(cx)
             .await?;
     let mut plan = session.plan(cx).await?;
-    // Guards are only for writes, and nothing is written.
+    // Guards restrict only writes, and `drift` writes nothing.
     plan.guarded = std::mem::take(&mut plan.refusals).len();
     Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit_for(&args, &plan)))
 }
@@ -51,10 +51,10 @@ fn exit_for(args: &Args, plan: &Plan) -> Exit {
     let (missing, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
     let strictness = args.strict.unwrap_or(Strictness::Declared);
-    let differs = plan.differs(strictness) || !missing.is_empty();
+    let has_differences = plan.has_differences(strictness) || !missing.is_empty();
     Exit::first_of([
-        Exit::Usage.when(!problems.is_empty()),
-        Exit::Incomplete.when(!plan.incomplete.is_empty()),
-        Exit::Differences.when(differs),
+        Exit::Usage.only_if(!problems.is_empty()),
+        Exit::Incomplete.only_if(!plan.incomplete.is_empty()),
+        Exit::Differences.only_if(has_differences),
     ])
 }

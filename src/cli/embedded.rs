@@ -12,23 +12,23 @@ use crate::{
     api::ServiceAddress,
     diagnostic::Diagnostics,
     manifest,
-    sandbox::{self, Conditions, DataLocation, Model, Running, Seed, StartError},
+    sandbox::{self, Conditions, DataLocation, Model, RunningSandbox, Seed, StartError},
     secret::Secret,
     value::Json,
     yaml::{self, Node},
 };
 
-/// The initial data of the sandbox, beside the manifests.
+/// The file with the initial data of the sandbox, in the folder of the manifests.
 const SEED_FILE: &str = "sandbox.yaml";
 /// The maximum size of a seed, and of a file of variables, in bytes.
 const MAX_SEED_BYTES: u64 = 16 << 20;
 const MAX_ENVIRONMENT_BYTES: u64 = 64 << 10;
-/// Values for the secrets in manifests, beside the manifests.
+/// The file with values for the secrets, in the folder of the manifests.
 const ENVIRONMENT_FILE: &str = "sandbox.env";
-/// The folder for state, beside the manifests.
+/// The folder for state, in the folder of the manifests.
 const STATE_FOLDER: &str = ".undrift";
 /// The name that means no file.
-const MEMORY: &str = ":memory:";
+const MEMORY_NAME: &str = ":memory:";
 
 /// Starts the sandbox for the manifests in `root`. `file` holds its state; empty means the default
 /// file.
@@ -40,8 +40,11 @@ pub(super) async fn start(
     root: &Path,
     cx: &RunContext,
 ) -> Result<Endpoint, CommandError> {
-    let running = cx.sandbox.get_or_try_init(|| launch_at(file, root, &cx.output)).await?;
-    endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT_FILE))?))
+    let running = cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
+    endpoint(
+        running,
+        cx.env.clone().with_variables(read_environment(&root.join(ENVIRONMENT_FILE))?),
+    )
 }
 
 /// The running sandbox as a service.
@@ -49,7 +52,7 @@ pub(super) async fn start(
 /// # Errors
 /// If its address is not valid, which does not happen.
 pub(super) fn endpoint(
-    running: &Running,
+    running: &RunningSandbox,
     environment: Environment,
 ) -> Result<Endpoint, CommandError> {
     let service = ServiceAddress::parse(&running.url(), false)
@@ -58,9 +61,13 @@ pub(super) fn endpoint(
     Ok(Endpoint { service, token, token_file: None, environment, is_embedded: true })
 }
 
-async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, CommandError> {
+async fn launch_with_file(
+    file: &str,
+    root: &Path,
+    output: &Output,
+) -> Result<RunningSandbox, CommandError> {
     let data = match file {
-        MEMORY => DataLocation::Memory,
+        MEMORY_NAME => DataLocation::Memory,
         "" => DataLocation::File(default_file(root)?),
         file => DataLocation::File(file.into()),
     };
@@ -81,11 +88,11 @@ async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, 
 pub(super) async fn launch(
     config: sandbox::SandboxConfig,
     output: &Output,
-) -> Result<Running, CommandError> {
+) -> Result<RunningSandbox, CommandError> {
     let config = sandbox::SandboxConfig { collections: rehearsed::collections(), ..config };
     let running = sandbox::start(config).await.map_err(|error| {
-        let broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
-        CommandError::new(if broken { Exit::Internal } else { Exit::Usage }, error)
+        let is_broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
+        CommandError::new(if is_broken { Exit::Internal } else { Exit::Usage }, error)
     })?;
     for note in running.notes() {
         output.eprint(&format!("note: {note}\n"));
@@ -97,7 +104,7 @@ pub(super) async fn launch(
 /// ignored by Git.
 fn default_file(root: &Path) -> Result<PathBuf, CommandError> {
     let folder = root.join(STATE_FOLDER);
-    prepare(&folder).map_err(|error| {
+    create_state_folder(&folder).map_err(|error| {
         let failure = CommandError::usage(format!(
             "cannot keep the sandbox in `{}`: {error}",
             folder.display()
@@ -112,7 +119,7 @@ pub(super) fn default_path(root: &Path) -> PathBuf {
     root.strip_prefix(".").unwrap_or(root).join(STATE_FOLDER).join("sandbox.db")
 }
 
-fn prepare(folder: &Path) -> std::io::Result<()> {
+fn create_state_folder(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -128,9 +135,9 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 /// # Errors
 /// If it cannot be read or is not valid.
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, CommandError> {
-    let text = read(path, MAX_SEED_BYTES)?;
+    let text = read_text(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
-    output.refuse_errors(&faults_of(&text, &name))?;
+    output.refuse_errors(&find_faults(&text, &name))?;
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {
         [document] => Seed::from_json(document.to_json()).ok(),
@@ -144,17 +151,17 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, CommandErr
 /// The faults of the seed in the folder `root`, if there is one that can be read.
 pub(super) fn seed_faults(root: &Path) -> Diagnostics {
     let path = root.strip_prefix(".").unwrap_or(root).join(SEED_FILE);
-    let text = path.is_file().then(|| read(&path, MAX_SEED_BYTES).ok()).flatten();
-    text.map(|text| faults_of(&text, &path.display().to_string())).unwrap_or_default()
+    let text = path.is_file().then(|| read_text(&path, MAX_SEED_BYTES).ok()).flatten();
+    text.map(|text| find_faults(&text, &path.display().to_string())).unwrap_or_default()
 }
 
-fn faults_of(seed: &str, name: &str) -> Diagnostics {
+fn find_faults(seed: &str, name: &str) -> Diagnostics {
     let token = "/properties/users/items/properties/token";
-    manifest::find_seed_faults(seed, name.into(), seed_schema(), token, refused)
+    manifest::find_seed_faults(seed, name.into(), seed_schema(), token, find_refusal)
 }
 
-/// What the service refuses of a seed, and the entry that it is about.
-fn refused(document: &Node) -> Option<(String, Range<usize>)> {
+/// The fault for a seed that the service refuses, at the refused entry.
+fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
     let error = Model::new(&seed, "root", Conditions::default()).err()?;
     let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
@@ -163,15 +170,15 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
     for part in error.split(": ").next()?.split(", ") {
         let Some((list, name)) = find_list(&node, part) else { break };
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let named = list.items().iter().find(|item| is_called(item, &name));
-        let Some(entry) = named.or_else(|| list.items().get(number?)).cloned() else { break };
+        let named_entry = list.items().iter().find(|item| has_name(item, &name));
+        let Some(entry) = named_entry.or_else(|| list.items().get(number?)).cloned() else { break };
         span = entry.entries().first().map_or(entry.span.clone(), |(key, _)| key.span.clone());
         node = entry;
     }
     // As in `...: push_access_level is invalid`.
     let field = error.split_once(": ").and_then(|(_, why)| why.split(' ').next());
-    let named = node.entries().iter().find(|(key, _)| Some(&*key.name) == field);
-    Some((error.clone(), named.map_or(span, |(_, value)| value.span.clone())))
+    let refused_field = node.entries().iter().find(|(key, _)| Some(&*key.name) == field);
+    Some((error.clone(), refused_field.map_or(span, |(_, value)| value.span.clone())))
 }
 
 /// The list in `node` with the entry of a message, and its name: `hook 1` is the first of `hooks`.
@@ -183,14 +190,14 @@ fn find_list(node: &Node, entry: &str) -> Option<(Node, String)> {
     })
 }
 
-fn is_called(node: &Node, name: &str) -> bool {
+fn has_name(node: &Node, name: &str) -> bool {
     let mut names = ["username", "path", "user"].into_iter().filter_map(|key| node.get(key));
     node.text() == Some(name) || names.any(|(_, value)| value.text() == Some(name))
 }
 
 /// The schema of a seed.
 pub(super) fn seed_schema() -> Json {
-    crate::schema::of::<Seed>().to_value()
+    crate::schema::schema_of::<Seed>().to_value()
 }
 
 /// The variables of a file, if there is one.
@@ -198,14 +205,15 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, CommandError> 
     if !is_file(path)? {
         return Ok(Vec::new());
     }
-    parse_environment(&read(path, MAX_ENVIRONMENT_BYTES)?).map_err(|line| {
+    parse_environment(&read_text(path, MAX_ENVIRONMENT_BYTES)?).map_err(|line| {
         let failure =
             CommandError::usage(format!("`{}` line {line} is not an assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
     })
 }
 
-/// True if `path` is a file. A pipe is not: nobody would write to it.
+/// True if `path` is a file, false if it does not exist. Other kinds are an error: reading a pipe could
+/// wait for ever.
 fn is_file(path: &Path) -> Result<bool, CommandError> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -215,8 +223,8 @@ fn is_file(path: &Path) -> Result<bool, CommandError> {
     }
 }
 
-fn read(path: &Path, limit: u64) -> Result<String, CommandError> {
-    String::from_utf8(input::read(path, limit)?)
+fn read_text(path: &Path, max_bytes: u64) -> Result<String, CommandError> {
+    String::from_utf8(input::read_file(path, max_bytes)?)
         .map_err(|_| CommandError::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 
@@ -228,21 +236,21 @@ fn read(path: &Path, limit: u64) -> Result<String, CommandError> {
 fn parse_environment(text: &str) -> Result<Vec<(String, String)>, usize> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     let assignments = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-    assignments.map(|(line, number)| assignment(line).ok_or(number)).collect()
+    assignments.map(|(line, number)| parse_assignment(line).ok_or(number)).collect()
 }
 
-fn assignment(line: &str) -> Option<(String, String)> {
+fn parse_assignment(line: &str) -> Option<(String, String)> {
     let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_bare = value.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c));
-    let value = unquoted(value, '\'')
-        .or_else(|| unquoted(value, '"').filter(|inner| !inner.contains(['$', '`', '\\'])))
+    let value = unquote(value, '\'')
+        .or_else(|| unquote(value, '"').filter(|inner| !inner.contains(['$', '`', '\\'])))
         .or_else(|| is_bare.then_some(value))?;
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-fn unquoted(value: &str, quote: char) -> Option<&str> {
+fn unquote(value: &str, quote: char) -> Option<&str> {
     value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
 }
 

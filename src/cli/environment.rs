@@ -25,18 +25,18 @@ impl Environment {
         )
     }
 
-    /// A variable. An empty one counts as not set, because CI systems and shells leave such ones
-    /// behind.
+    /// The value of a variable. An empty one counts as not set, because CI systems and shells often set
+    /// variables to empty texts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The variable `name` as a key for digests. A short key could be found by trial from a digest,
-    /// and then the value too.
+    /// The variable `name` as a key for digests. If a key is short, somebody with a digest can find the
+    /// key, and then the value, by trying all keys.
     ///
     /// # Errors
     /// If it is too short.
-    pub(super) fn key(&self, name: &str) -> Result<Option<DigestKey>, CommandError> {
+    pub(super) fn digest_key(&self, name: &str) -> Result<Option<DigestKey>, CommandError> {
         let Some(key) = self.get(name) else { return Ok(None) };
         if key.len() < MIN_KEY_BYTES {
             return Err(CommandError::usage(format!(
@@ -52,10 +52,13 @@ impl Environment {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
-    /// Adds `others`, which win.
+    /// Adds `others`, which replace variables with the same names.
     #[cfg(any(test, feature = "sandbox"))]
     #[must_use]
-    pub(super) fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(super) fn with_variables(
+        mut self,
+        others: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         self.0.extend(others);
         self
     }

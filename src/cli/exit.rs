@@ -1,10 +1,10 @@
-//! Exit codes, and errors on their way out.
+//! Exit codes, and the errors that end a run.
 
 use std::{fmt, process::ExitCode};
 
 use crate::api::ApiError;
 
-/// How a run ends. The variants are ordered: if several apply, the first one wins.
+/// The end of a run. The variants are ordered: if several apply, the first one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
     /// SIGINT ended the run, or the prompt was declined.
@@ -35,7 +35,7 @@ pub(super) enum Exit {
 
 impl Exit {
     /// All of them in order, with their codes.
-    const CODES: [(Self, u8); 12] = [
+    const EXIT_CODES: [(Self, u8); 12] = [
         (Self::Interrupted, 130),
         (Self::Terminated, 143),
         (Self::Internal, 1),
@@ -52,22 +52,22 @@ impl Exit {
 
     /// The one with this code, if there is one.
     pub(super) fn from_code(code: u8) -> Option<Self> {
-        Self::CODES.into_iter().find(|(_, other)| *other == code).map(|(exit, _)| exit)
+        Self::EXIT_CODES.into_iter().find(|(_, other)| *other == code).map(|(exit, _)| exit)
     }
 
     /// The exit code of the process.
     pub(super) const fn code(self) -> u8 {
-        Self::CODES[self as usize].1
+        Self::EXIT_CODES[self as usize].1
     }
 
-    /// The one for a failed request; `refused` if the service refuses something that is allowed in
-    /// general.
-    pub(super) fn from_request(error: &ApiError, refused: Self) -> Self {
+    /// The exit code for a failed request; it is `refusal_exit` if the service refuses a request that is
+    /// allowed in general.
+    pub(super) fn from_request(error: &ApiError, refusal_exit: Self) -> Self {
         match error.status() {
             _ if error.in_doubt_since().is_some() => Self::Unfinished,
             _ if error.is_unauthorized() || error.is_forbidden() => Self::Denied,
-            Some(_) => refused,
-            None if error.page_error().is_some() => refused,
+            Some(_) => refusal_exit,
+            None if error.page_error().is_some() => refusal_exit,
             None => Self::Unreachable,
         }
     }
@@ -77,9 +77,9 @@ impl Exit {
         exits.into_iter().min().unwrap_or(Self::Success)
     }
 
-    /// Itself if `applies`, for [`Self::first_of`].
-    pub(super) const fn when(self, applies: bool) -> Self {
-        if applies { self } else { Self::Success }
+    /// `Some(self)` if `condition` is true, for [`Self::first_of`].
+    pub(super) const fn only_if(self, condition: bool) -> Self {
+        if condition { self } else { Self::Success }
     }
 }
 
@@ -90,7 +90,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// The exit codes, for `--help`.
-pub(super) const HELP: &str = include_str!("help/exit-codes.txt");
+pub(super) const EXIT_CODES_HELP: &str = include_str!("help/exit-codes.txt");
 
 /// An error that ends a run: what happened, what to do about it, and the exit code.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl CommandError {
     }
 
     /// The end of a run whose reason was already reported.
-    pub(super) const fn reported(exit: Exit) -> Self {
+    pub(super) const fn already_reported(exit: Exit) -> Self {
         Self { error: None, help: None, exit }
     }
 
@@ -181,7 +181,9 @@ mod tests {
     fn the_help_explains_every_code() {
         for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 10] {
             assert!(
-                HELP.lines().any(|line| line.trim_start().starts_with(&format!("{code} "))),
+                EXIT_CODES_HELP
+                    .lines()
+                    .any(|line| line.trim_start().starts_with(&format!("{code} "))),
                 "{code}"
             );
         }

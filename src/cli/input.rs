@@ -1,5 +1,5 @@
-//! The folder of manifests, and files that an argument or a variable names: read whole, up to a
-//! limit, so that no path leads to endless memory.
+//! The folder of manifests, and files that an argument or a variable names. They are read completely,
+//! up to a maximum size, so that no path can use all memory.
 
 use std::{
     fs::File,
@@ -32,10 +32,10 @@ impl ManifestFolder {
     /// # Errors
     /// If it is.
     pub(super) fn check_named_once(&self) -> Result<(), CommandError> {
-        if self.is_named_twice() { Err(Self::named_twice()) } else { Ok(()) }
+        if self.is_named_twice() { Err(Self::named_twice_error()) } else { Ok(()) }
     }
 
-    pub(super) fn named_twice() -> CommandError {
+    pub(super) fn named_twice_error() -> CommandError {
         CommandError::usage("the folder of manifests is given twice")
             .help("give it as the argument, or with `-d`")
     }
@@ -55,23 +55,26 @@ impl Deref for ManifestFolder {
     }
 }
 
-/// The bytes of the file at `path`, of which there must be at most `limit`.
+/// The bytes of the file at `path`, at most `max_bytes`.
 ///
 /// # Errors
 /// If it cannot be read or is larger; neither quotes its content.
-pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, CommandError> {
-    let bytes = bytes(path, limit).map_err(|error| cannot_read(path, &error))?;
-    if bytes.len() as u64 > limit {
+pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandError> {
+    let bytes = read_bytes(path, max_bytes).map_err(|error| cannot_read(path, &error))?;
+    if bytes.len() as u64 > max_bytes {
         let path = path.display();
-        return Err(CommandError::usage(format!("`{path}` is larger than {} KiB", limit >> 10)));
+        return Err(CommandError::usage(format!(
+            "`{path}` is larger than {} KiB",
+            max_bytes >> 10
+        )));
     }
     Ok(bytes)
 }
 
-/// The bytes of the file at `path`; one more than `limit` if it is larger.
-pub(super) fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+/// The first bytes of the file at `path`: all of them, or `max_bytes` + 1 if it is larger.
+pub(super) fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    File::open(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -87,11 +90,11 @@ mod tests {
     fn a_file_is_read_up_to_its_limit() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [0; 2048]).unwrap();
-        assert_eq!(read(file.path(), 2048).unwrap().len(), 2048);
+        assert_eq!(read_file(file.path(), 2048).unwrap().len(), 2048);
         for (path, why) in
             [(file.path(), "larger than 1 KiB"), (Path::new("/nonexistent"), "cannot")]
         {
-            let failure = read(path, 1024).unwrap_err();
+            let failure = read_file(path, 1024).unwrap_err();
             assert!(format!("{:#}", failure.error.unwrap()).contains(why), "{why}");
         }
     }

@@ -73,9 +73,9 @@ use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
     BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
-    into_manifests, may_write, require_match,
+    check_can_write, into_manifests, require_match,
 };
-use signal::unless_signalled;
+use signal::run_until_signal;
 
 /// Keep GitLab projects configured as declared in Git
 #[derive(Debug, Parser)]
@@ -114,7 +114,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("UNDRIFT_C
 
 /// Examples for a newcomer, and the exit codes.
 static AFTER_HELP: LazyLock<String> =
-    LazyLock::new(|| format!("{}\n{}", include_str!("help/undrift.txt"), exit::HELP));
+    LazyLock::new(|| format!("{}\n{}", include_str!("help/undrift.txt"), exit::EXIT_CODES_HELP));
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -166,12 +166,12 @@ struct RunContext {
     reports: Reports,
     /// The embedded service, from its first use to the end of the run.
     #[cfg(feature = "sandbox")]
-    sandbox: tokio::sync::OnceCell<crate::sandbox::Running>,
+    sandbox: tokio::sync::OnceCell<crate::sandbox::RunningSandbox>,
 }
 
 impl RunContext {
     /// Reports the faults of `what`, and returns the failure of the run.
-    fn unusable(&self, what: &str, diagnostics: Diagnostics) -> CommandError {
+    fn report_unusable(&self, what: &str, diagnostics: Diagnostics) -> CommandError {
         self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
         self.reports.add_diagnostics(diagnostics);
@@ -194,11 +194,11 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
     output.install_panic_hook();
-    let settled = match &mut cli.command {
+    let folder_result = match &mut cli.command {
         Command::Apply(args) => args.resolve_folder(),
-        other => other.folder().map_or(Ok(()), ManifestFolder::check_named_once),
+        other => other.manifest_folder().map_or(Ok(()), ManifestFolder::check_named_once),
     };
-    let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
+    let reports = Reports::new(cli.command.report_args(), cli.command.manifests_path(), &output);
     let mut cx = RunContext {
         env,
         output,
@@ -206,8 +206,8 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         #[cfg(feature = "sandbox")]
         sandbox: tokio::sync::OnceCell::new(),
     };
-    let outcome = cli.prepare(settled, &arguments, &mut cx).and_then(|()| {
-        // Requests are many and small: handing them from thread to thread costs more than it gains.
+    let outcome = cli.prepare(folder_result, &arguments, &mut cx).and_then(|()| {
+        // A run has many small requests, and moving them between threads costs more time than it saves.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let outcome = dispatch(cli.command, &cx).await;
@@ -222,23 +222,23 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
 }
 
 impl Cli {
-    /// Begins the reports and the log. `settled` is the result of reading the arguments.
+    /// Begins the reports and the log. `folder_result` is the result of reading the arguments.
     ///
     /// # Errors
     /// If the arguments are wrong, or a file cannot be written.
     fn prepare(
         &self,
-        settled: Result<(), CommandError>,
+        folder_result: Result<(), CommandError>,
         arguments: &[OsString],
         cx: &mut RunContext,
     ) -> Result<(), CommandError> {
-        cx.reports.refuse_manifests(self.command.file())?;
-        let job = CiJob::of(|name| cx.env.get(name));
-        if let Some(path) = self.command.record() {
+        cx.reports.refuse_manifests(self.command.output_file())?;
+        let job = CiJob::from_variables(|name| cx.env.get(name));
+        if let Some(path) = self.command.record_path() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
         }
-        settled?;
-        describe(&self.kinds, self.command.manifests(), cx)?;
+        folder_result?;
+        add_described_kinds(&self.kinds, self.command.manifests_path(), cx)?;
         cx.reports.begin()?;
         match misplaced_file(arguments).filter(|file| is_database(file)) {
             Some(file) => {
@@ -254,7 +254,7 @@ impl Cli {
 ///
 /// # Errors
 /// If a file is not valid.
-fn describe(
+fn add_described_kinds(
     files: &[PathBuf],
     manifests: Option<&Path>,
     cx: &RunContext,
@@ -263,12 +263,12 @@ fn describe(
         return Ok(());
     }
     let mut diagnostics = Diagnostics::default();
-    let surroundings = LoadEnvironment::of_process();
-    let registry = descriptions::load(files, manifests, &surroundings, &mut diagnostics);
+    let load_environment = LoadEnvironment::of_process();
+    let registry = descriptions::load(files, manifests, &load_environment, &mut diagnostics);
     if !diagnostics.is_empty() {
-        return Err(cx.unusable("the described kinds", diagnostics));
+        return Err(cx.report_unusable("the described kinds", diagnostics));
     }
-    catalogue::add(registry).map_err(|_| {
+    catalogue::set_registry(registry).map_err(|_| {
         let error = anyhow::anyhow!("the kinds were asked for before all were known");
         CommandError::new(Exit::Internal, error)
     })
@@ -278,26 +278,26 @@ fn describe(
 /// arguments.
 fn end_without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
-    let exit = Exit::Usage.when(error.use_stderr() || is_lost);
-    if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
+    let exit = Exit::Usage.only_if(error.use_stderr() || is_lost);
+    if let Some(file) = misplaced_file(arguments).filter(|file| concerns_argument(error, file)) {
         Output::new(ColorChoice::Auto, 0, false, env)
-            .eprint_failure(&CommandError::reported(exit).help(equals_hint(file)));
+            .eprint_failure(&CommandError::already_reported(exit).help(equals_hint(file)));
     }
     exit
 }
 
 impl Command {
     /// The folder or file of manifests of the command, if it has one.
-    fn manifests(&self) -> Option<&Path> {
+    fn manifests_path(&self) -> Option<&Path> {
         match self {
-            Self::Apply(args) => Some(args.manifests()),
+            Self::Apply(args) => Some(args.manifests_path()),
             Self::Show(_) | Self::Explain(_) => None,
-            other => other.folder().map(|folder| &**folder),
+            other => other.manifest_folder().map(|folder| &**folder),
         }
     }
 
-    /// Its argument that is a folder of manifests, if it has one.
-    const fn folder(&self) -> Option<&ManifestFolder> {
+    /// The argument for the folder of manifests, if the command has one.
+    const fn manifest_folder(&self) -> Option<&ManifestFolder> {
         match self {
             Self::Check(args) => Some(&args.dir),
             Self::Plan(args) => Some(&args.session.dir),
@@ -310,24 +310,24 @@ impl Command {
     }
 
     /// The file for a record of the run, if there is one.
-    fn record(&self) -> Option<&Path> {
+    fn record_path(&self) -> Option<&Path> {
         if let Self::Apply(args) = self { args.record.as_deref() } else { None }
     }
 
     /// The file that it writes apart from reports and manifests, if there is one.
-    fn file(&self) -> Option<&Path> {
+    fn output_file(&self) -> Option<&Path> {
         match self {
             Self::Plan(args) => args.output.as_deref(),
             Self::Snapshot(args) => Some(&args.output),
             Self::Selftest(args) => args.output.as_deref(),
             #[cfg(feature = "sandbox")]
             Self::Sandbox(args) => args.request_log.as_deref(),
-            other => other.record(),
+            other => other.record_path(),
         }
     }
 
     /// The targets and the kind of its reports, if it makes any.
-    const fn reports(&self) -> Option<(&ReportArgs, ReportKind)> {
+    const fn report_args(&self) -> Option<(&ReportArgs, ReportKind)> {
         match self {
             Self::Check(args) => Some((&args.report, ReportKind::Check)),
             Self::Plan(args) => Some((&args.report, ReportKind::Plan)),
@@ -344,14 +344,14 @@ async fn dispatch(command: Command, cx: &RunContext) -> CommandResult {
     match command {
         Command::Check(args) => check::run(&args, cx).map(Reported::exit),
         Command::Plan(args) => {
-            unless_signalled(output, plan::run(args, cx)).await.map(Reported::exit)
+            run_until_signal(output, plan::run(args, cx)).await.map(Reported::exit)
         }
         Command::Apply(args) => apply::run(args, cx).await.map(Reported::exit),
         Command::Drift(args) => {
-            unless_signalled(output, drift::run(args, cx)).await.map(Reported::exit)
+            run_until_signal(output, drift::run(args, cx)).await.map(Reported::exit)
         }
-        Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, cx)).await,
-        Command::Export(args) => unless_signalled(output, export::run(args, cx)).await,
+        Command::Snapshot(args) => run_until_signal(output, snapshot::run(args, cx)).await,
+        Command::Export(args) => run_until_signal(output, export::run(args, cx)).await,
         Command::Absorb(args) => absorb::run(args, cx).await,
         Command::New(args) => new::run(&args, cx),
         Command::Explain(args) => explain::run(args, cx).await,
@@ -368,7 +368,7 @@ async fn dispatch(command: Command, cx: &RunContext) -> CommandResult {
 }
 
 /// True if `error` is about the argument `file`.
-fn is_about(error: &clap::Error, file: &str) -> bool {
+fn concerns_argument(error: &clap::Error, file: &str) -> bool {
     matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(argument)) if argument == file)
 }
 
@@ -378,8 +378,8 @@ fn equals_hint(file: &str) -> String {
 
 /// An argument after a bare `--sandbox` that is probably meant as its file.
 fn misplaced_file(arguments: &[OsString]) -> Option<&str> {
-    let bare = arguments.iter().position(|argument| argument == "--sandbox")?;
-    arguments.get(bare + 1)?.to_str().filter(|argument| !argument.starts_with('-'))
+    let option_index = arguments.iter().position(|argument| argument == "--sandbox")?;
+    arguments.get(option_index + 1)?.to_str().filter(|argument| !argument.starts_with('-'))
 }
 
 /// True if `name` looks like the file of a sandbox rather than like manifests.
@@ -412,7 +412,7 @@ mod tests {
                 let command = Cli::try_parse_from(line.split_whitespace()).unwrap().command;
                 let folder = match &command {
                     Command::Apply(args) => &args.session.dir,
-                    other => other.folder().unwrap(),
+                    other => other.manifest_folder().unwrap(),
                 };
                 assert_eq!(
                     (&**folder, folder.is_named_twice()),
@@ -424,13 +424,16 @@ mod tests {
                 let line = format!("undrift {command} {argument} -d b");
                 let command = Cli::try_parse_from(line.split(' ')).unwrap().command;
                 let Command::Apply(mut args) = command else {
-                    assert!(command.folder().unwrap().check_named_once().is_err(), "{line}");
+                    assert!(
+                        command.manifest_folder().unwrap().check_named_once().is_err(),
+                        "{line}"
+                    );
                     continue;
                 };
-                // The argument is a saved plan then, and no folder.
+                // In this case the argument is a saved plan, not a folder.
                 let settled = args.resolve_folder();
                 assert_eq!(settled.is_err(), argument == ".", "{line}");
-                assert!(settled.is_err() || args.manifests() == Path::new("b"), "{line}");
+                assert!(settled.is_err() || args.manifests_path() == Path::new("b"), "{line}");
             }
         }
     }
@@ -455,7 +458,7 @@ mod tests {
         );
         let error =
             Cli::try_parse_from(arguments("undrift plan manifests --sandbox other")).unwrap_err();
-        assert!(is_about(&error, "other") && !is_about(&error, "manifests"));
+        assert!(concerns_argument(&error, "other") && !concerns_argument(&error, "manifests"));
     }
 
     #[cfg(feature = "sandbox")]

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The name in messages of a document without a file.
-const UNNAMED: &str = "new document";
+const UNNAMED_FILE: &str = "new document";
 
 /// The options of `new`.
 #[derive(Clone, Debug, clap::Args)]
@@ -53,9 +53,9 @@ fn param(written: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let surroundings = LoadEnvironment::of_process();
+    let load_environment = LoadEnvironment::of_process();
     let text = document_text(args);
-    let loaded = manifest::load(&args.dir, &surroundings);
+    let loaded = manifest::load(&args.dir, &load_environment);
     if let Some(file) = &args.output {
         check_file(file, &loaded)?;
     }
@@ -69,26 +69,26 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     if let Some(desired) = &loaded.desired {
         check_path(&args.path, desired)?;
     }
-    let name = args.output.as_ref().map_or(UNNAMED.into(), |file| file.to_string_lossy());
+    let name = args.output.as_ref().map_or(UNNAMED_FILE.into(), |file| file.to_string_lossy());
     let name: FileName = name.into();
-    let with = BTreeMap::from([(name.clone(), text.clone())]);
-    let whole = manifest::load_with(
+    let new_texts = BTreeMap::from([(name.clone(), text.clone())]);
+    let loaded_with_new = manifest::load_with(
         &args.dir,
-        &surroundings,
-        &Options { instead: Some(&with), ..Options::default() },
+        &load_environment,
+        &Options { replaced_texts: Some(&new_texts), ..Options::default() },
     );
-    if whole.desired.is_none() {
-        cx.output.eprint_diagnostics(&whole.diagnostics);
+    if loaded_with_new.desired.is_none() {
+        cx.output.eprint_diagnostics(&loaded_with_new.diagnostics);
         return Err(CommandError::usage("the document would not be valid; nothing was written"));
     }
     match &args.output {
         None => cx.output.print(&text)?,
         Some(file) => {
-            let written = fs::File::create_new(file).and_then(|mut file| {
+            let write_result = fs::File::create_new(file).and_then(|mut file| {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             });
-            written
+            write_result
                 .map_err(|error| CommandError::usage(format!("cannot write `{name}`: {error}")))?;
             cx.output.eprint(&format!("wrote `{name}`\n"));
         }

@@ -1,5 +1,5 @@
-//! Writes text: results to stdout, everything else to stderr, and all of it through the redaction.
-//! Data arrives here without secrets.
+//! Writes text: results to stdout, everything else to stderr. Secrets are removed from all texts;
+//! machine-readable data comes here without secrets.
 
 use std::{
     io::{self, BufRead as _, ErrorKind, IsTerminal as _, Read as _, Write},
@@ -25,7 +25,7 @@ pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
 
 impl Redactor {
     /// Removes `secrets` from now on.
-    pub(super) fn learn(&self, secrets: Arc<Secrets>) {
+    pub(super) fn set_secrets(&self, secrets: Arc<Secrets>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
@@ -47,11 +47,11 @@ pub(super) struct Output {
     /// The style of results.
     pub(super) style: TextStyle,
     /// The style of what goes to stderr.
-    pub(super) stderr: TextStyle,
+    pub(super) stderr_style: TextStyle,
     /// True if bars may be drawn on stderr.
-    pub(super) progress: bool,
+    pub(super) shows_progress: bool,
     /// True if a prompt is possible.
-    pub(super) interactive: bool,
+    pub(super) is_interactive: bool,
 }
 
 impl Output {
@@ -61,15 +61,15 @@ impl Output {
         let is_terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
         let [style, stderr] = is_terminal.map(|is_terminal| {
             let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
-            TextStyle { colour: colours(colour, is_terminal, env), width, full }
+            TextStyle { colour: uses_colour(colour, is_terminal, env), width, full }
         });
         let [_, is_terminal] = is_terminal;
         Self {
             redactor: Redactor::default(),
             style,
-            stderr,
-            progress: is_terminal && verbose == 0 && env.get("CI").is_none(),
-            interactive: is_terminal && io::stdin().is_terminal(),
+            stderr_style: stderr,
+            shows_progress: is_terminal && verbose == 0 && env.get("CI").is_none(),
+            is_interactive: is_terminal && io::stdin().is_terminal(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Output {
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
-        self.print_data(&self.redactor.secrets().redacted(text))
+        self.print_data(&self.redactor.secrets().redact_known(text))
     }
 
     /// The same for a text that `write` makes in parts.
@@ -91,13 +91,13 @@ impl Output {
     /// # Errors
     /// As for [`Self::print`].
     pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<(), CommandError> {
-        let mut printed = Ok(());
+        let mut result = Ok(());
         write(&mut |part| {
-            if printed.is_ok() {
-                printed = self.print(part);
+            if result.is_ok() {
+                result = self.print(part);
             }
         });
-        printed
+        result
     }
 
     /// Writes a machine-readable result. Secrets were removed from its values when it was made;
@@ -123,21 +123,21 @@ impl Output {
             stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
-    /// Writes a line for each of `all`, as [`terminal::lines`] does.
+    /// Writes a line for each of `items`, as [`terminal::lines`] does.
     pub(super) fn eprint_lines<T, K: Ord>(
         &self,
-        all: &[T],
+        items: &[T],
         noun: &str,
         key: impl Fn(&T) -> K,
         texts: [&dyn Fn(&T) -> String; 2],
     ) {
         let secrets = self.secrets();
-        self.eprint(&terminal::lines(all, noun, key, texts, (self.stderr, &secrets)));
+        self.eprint(&terminal::lines(items, noun, key, texts, (self.stderr_style, &secrets)));
     }
 
     /// Writes diagnostics, if there are any.
     pub(super) fn eprint_diagnostics(&self, diagnostics: &Diagnostics) {
-        self.eprint(&diagnostics.render(self.stderr.into()));
+        self.eprint(&diagnostics.render(self.stderr_style.into()));
     }
 
     /// Writes diagnostics.
@@ -146,15 +146,19 @@ impl Output {
     /// If there are errors among them.
     pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<(), CommandError> {
         self.eprint_diagnostics(diagnostics);
-        if diagnostics.has_errors() { Err(CommandError::reported(Exit::Usage)) } else { Ok(()) }
+        if diagnostics.has_errors() {
+            Err(CommandError::already_reported(Exit::Usage))
+        } else {
+            Ok(())
+        }
     }
 
-    /// Asks whether to do `what`, for example `apply these changes`.
+    /// Asks the user for the confirmation of an action, for example `apply these changes`.
     ///
     /// # Errors
     /// If there is no terminal for the prompt.
     pub(super) fn confirm(&self, what: &str) -> Result<bool, CommandError> {
-        if !self.interactive {
+        if !self.is_interactive {
             let failure =
                 CommandError::usage(format!("cannot ask whether to {what}: not a terminal"));
             return Err(failure.help("pass `--yes` to skip the question"));
@@ -169,7 +173,7 @@ impl Output {
     /// Writes the error that ended a run.
     pub(super) fn eprint_failure(&self, failure: &CommandError) {
         let secrets = self.secrets();
-        let mut canvas = Canvas::new(self.stderr, &secrets);
+        let mut canvas = Canvas::new(self.stderr_style, &secrets);
         let error = failure.error.as_ref().map(|error| format!("{error:#}"));
         let parts = [
             (Paint::Error, "error:", error.as_ref()),
@@ -181,7 +185,7 @@ impl Output {
                 let head = Line::default();
                 let head =
                     if index == 0 { head.put(paint, word).text(" ").hang_here() } else { head };
-                canvas.line(&head.text(line));
+                canvas.add_line(&head.text(line));
             }
         }
         self.eprint(&canvas.finish());
@@ -216,19 +220,20 @@ impl Output {
     /// # Errors
     /// If UNDRIFT_LOG is not a valid filter.
     pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), CommandError> {
-        let loudness =
+        let default_filter =
             ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
-        let filter =
-            EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(loudness)).map_err(|error| {
+        let filter = EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(default_filter)).map_err(
+            |error| {
                 CommandError::usage(format!("UNDRIFT_LOG is not a valid filter: {error}"))
                     .help("write it like `undrift=debug`")
-            })?;
+            },
+        )?;
         let writer = RedactedStderr(self.redactor.clone());
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(writer)
-            .with_ansi(self.stderr.colour);
-        // A second run in one process, as in tests, keeps the first one's log.
+            .with_ansi(self.stderr_style.colour);
+        // In a process with several runs, as in tests, all of them use the log of the first one.
         let _ = log.without_time().try_init();
         Ok(())
     }
@@ -240,12 +245,12 @@ fn is_yes(answer: &str) -> bool {
 }
 
 /// True if a stream gets colours; by default on a terminal, unless NO_COLOR or CI is set.
-fn colours(colour: ColorChoice, terminal: bool, env: &Environment) -> bool {
+fn uses_colour(colour: ColorChoice, is_terminal: bool, env: &Environment) -> bool {
     match colour {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
-            terminal
+            is_terminal
                 && ["NO_COLOR", "CI"].iter().all(|name| env.get(name).is_none())
                 && env.get("TERM") != Some("dumb")
         }
@@ -286,7 +291,7 @@ mod tests {
     #[test]
     fn colours_are_only_for_terminals() {
         let env = |name: &str, value: &str| {
-            Environment::default().with([(name.to_owned(), value.to_owned())])
+            Environment::default().with_variables([(name.to_owned(), value.to_owned())])
         };
         for (colour, terminal, env, expected) in [
             (ColorChoice::Auto, true, Environment::default(), true),
@@ -298,7 +303,11 @@ mod tests {
             (ColorChoice::Always, false, env("NO_COLOR", "1"), true),
             (ColorChoice::Never, true, Environment::default(), false),
         ] {
-            assert_eq!(colours(colour, terminal, &env), expected, "{colour:?} {terminal} {env:?}");
+            assert_eq!(
+                uses_colour(colour, terminal, &env),
+                expected,
+                "{colour:?} {terminal} {env:?}"
+            );
         }
     }
 

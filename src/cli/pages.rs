@@ -23,7 +23,7 @@ pub(super) fn completions(args: &CompletionsArgs, cx: &RunContext) -> CommandRes
     let mut text = Vec::new();
     // As values of the argument, all 68 would appear in every help and error.
     let operations =
-        PossibleValuesParser::new(operations::all().map(|operation| operation.row().id));
+        PossibleValuesParser::new(operations::all_operations().map(|operation| operation.row().id));
     let mut command = Cli::command().mut_subcommand("call", |call| {
         // A changed argument loses its position.
         let call =

@@ -38,10 +38,10 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
-    // `apply` writes all of a saved plan, so drift in it counts.
+    // `apply` executes all steps of a saved plan, so its drift is counted as changes too.
     let drift = if args.output.is_some() { DriftPolicy::Write } else { DriftPolicy::Show };
-    let used = BaseUse { drift, only_changed: args.changed };
-    let base = args.base.named_or_of_job(&cx.env);
+    let base_use = BaseUse { drift, only_changed: args.changed };
+    let base = args.base.explicit_or_job_base(&cx.env);
     if args.changed && base.is_none() {
         return Err(CommandError::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
@@ -49,9 +49,9 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
     let target =
         args.output.as_deref().map(|path| SavedPlanTarget::begin(path, &cx.env)).transpose()?;
     let session = SessionBuilder {
-        source: args.live.source(),
+        source: args.live.session_source(),
         changes: args.changes.clone(),
-        base: base.map(|base| (base, used)),
+        base: base.map(|base| (base, base_use)),
         ..SessionBuilder::new(&args.session)
     };
     let session = session.open(cx).await?;
@@ -69,19 +69,22 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
 }
 
 fn exit_for(args: &Args, plan: &Plan) -> Exit {
-    // With a base, earlier differences are not the branch's; but a saved plan writes them, too.
-    let differs = match plan.base {
+    // With a base, earlier differences do not belong to the branch; but a saved plan writes them, too.
+    let has_differences = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
-        _ => plan.differs(Strictness::Declared),
+        _ => plan.has_differences(Strictness::Declared),
     };
-    Exit::first_of([blocking_exit(plan), Exit::Differences.when(args.exit_code && differs)])
+    Exit::first_of([
+        blocking_exit(plan),
+        Exit::Differences.only_if(args.exit_code && has_differences),
+    ])
 }
 
 /// The exit code for what blocks a plan, or makes it incomplete.
 pub(super) fn blocking_exit(plan: &Plan) -> Exit {
     Exit::first_of([
-        Exit::Guarded.when(!plan.refusals.is_empty()),
-        Exit::Usage.when(!plan.problems.is_empty()),
-        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+        Exit::Guarded.only_if(!plan.refusals.is_empty()),
+        Exit::Usage.only_if(!plan.problems.is_empty()),
+        Exit::Incomplete.only_if(!plan.incomplete.is_empty()),
     ])
 }

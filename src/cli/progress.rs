@@ -22,7 +22,7 @@ use crate::{
     text::{count, escape},
 };
 
-/// The interval of the spinner, which shows that a slow service is waited for.
+/// The interval of the spinner, which shows that the run waits for a slow service.
 const TICK_INTERVAL: Duration = Duration::from_millis(120);
 
 /// The interval of lines, short enough for somebody who watches a log.
@@ -42,14 +42,14 @@ pub(super) enum Progress {
 pub(super) struct Remaining {
     client: ReadClient,
     /// The requests sent before.
-    before: Counts,
+    start_counts: Counts,
     total: usize,
 }
 
 impl Remaining {
     /// `, about 5 minutes left`, if that is known and not less than one.
-    fn after(&self, done: usize) -> String {
-        match self.client.minutes_left(&self.before, done, self.total).unwrap_or_default() {
+    fn remaining_text(&self, done: usize) -> String {
+        match self.client.minutes_left(&self.start_counts, done, self.total).unwrap_or_default() {
             0 => String::new(),
             minutes => format!(", about {} left", count(minutes, "minute")),
         }
@@ -59,24 +59,24 @@ impl Remaining {
 impl Progress {
     /// The progress of reading `containers`. Says how long that takes, if the service limits
     /// requests.
-    pub(super) fn reading<'c>(
+    pub(super) fn for_reading<'c>(
         containers: impl ExactSizeIterator<Item = &'c Container>,
         client: &ReadClient,
         output: &Output,
     ) -> Self {
         let total = containers.len();
-        announce_duration(Observer::requests_for(containers), client, output);
+        announce_duration(Observer::estimate_requests(containers), client, output);
         Self::new("read", "groups and projects", total, client, output)
     }
 
-    /// The progress of `total` requests that read. Says how long they take, too.
-    pub(super) fn asking(total: usize, client: &ReadClient, output: &Output) -> Self {
+    /// The progress of `total` requests that read. Prints their expected duration, too.
+    pub(super) fn for_requests(total: usize, client: &ReadClient, output: &Output) -> Self {
         announce_duration(total as u64, client, output);
         Self::new("read", "answers", total, client, output)
     }
 
     /// The progress of applying `total` changes.
-    pub(super) fn applying(total: usize, client: &ReadClient, output: &Output) -> Self {
+    pub(super) fn for_applying(total: usize, client: &ReadClient, output: &Output) -> Self {
         Self::new("applied", "changes", total, client, output)
     }
 
@@ -87,8 +87,8 @@ impl Progress {
         client: &ReadClient,
         output: &Output,
     ) -> Self {
-        let remaining = Remaining { client: client.clone(), before: client.counts(), total };
-        if output.progress {
+        let remaining = Remaining { client: client.clone(), start_counts: client.counts(), total };
+        if output.shows_progress {
             let bar =
                 ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
             let template = "{spinner} {prefix} {pos}/{len} {wide_msg}";
@@ -99,44 +99,44 @@ impl Progress {
             bar.enable_steady_tick(TICK_INTERVAL);
             return Self::Bar(bar, output.clone(), remaining);
         }
-        let (sender, ended) = mpsc::channel();
+        let (sender, end_receiver) = mpsc::channel();
         let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
         let finished = Arc::clone(&counter);
         thread::spawn(move || {
-            repeat_until(&ended, LINE_INTERVAL, || {
+            repeat_until(&end_receiver, LINE_INTERVAL, || {
                 let done = finished.load(Ordering::Relaxed);
-                let left = remaining.after(done);
+                let left = remaining.remaining_text(done);
                 output.eprint(&format!("{verb} {done} of {total} {noun}{left}\n"));
             });
         });
         Self::Lines(counter, sender)
     }
 
-    /// One more step is finished; `what` was its object.
-    pub(super) fn step(&self, what: &str) {
+    /// Counts a finished step, whose object was `object`.
+    pub(super) fn step(&self, object: &str) {
         match self {
             Self::Bar(bar, output, remaining) => {
                 bar.inc(1);
                 let done = usize::try_from(bar.position()).unwrap_or(usize::MAX);
-                let what = output.secrets().redact(what);
-                bar.set_message(format!("{}{}", escape(&what), remaining.after(done)));
+                let what = output.secrets().redact(object);
+                bar.set_message(format!("{}{}", escape(&what), remaining.remaining_text(done)));
             }
             Self::Lines(done, _) => _ = done.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
 
-/// Says how long `requests` take, if the service limits them and that is a minute or more.
+/// Prints the expected duration of `requests`, if the service limits them and it is a minute or more.
 fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
     let (minutes, requests) = (count(minutes, "minute"), count(requests, "request"));
-    let a_minute = client.a_minute().unwrap_or_default();
+    let a_minute = client.requests_per_minute().unwrap_or_default();
     output.eprint(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }
 
-/// Calls `report` after every interval, until the other side of `ended` is dropped.
-fn repeat_until(ended: &Receiver<()>, every: Duration, mut report: impl FnMut()) {
-    while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+/// Calls `report` after every interval, until the sender of `end_receiver` is dropped.
+fn repeat_until(end_receiver: &Receiver<()>, interval: Duration, mut report: impl FnMut()) {
+    while end_receiver.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         report();
     }
 }

@@ -21,23 +21,23 @@ use super::{CommandError, Exit, Output, signal};
 use crate::report::run_record::{CiJob, RecordLine};
 
 /// The source of the time.
-pub(super) type Now = fn() -> Timestamp;
+pub(super) type TimeSource = fn() -> Timestamp;
 
 /// The record of this run, if one is kept. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunRecord {
     file: Option<Arc<RecordFile>>,
     /// True if changes are being made, so that a signal waits for them.
-    changes: Arc<AtomicBool>,
+    is_changing: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
 struct RecordFile {
     path: PathBuf,
-    now: Now,
+    time_source: TimeSource,
     output: Output,
     /// The record so far; `None` after the line was written.
-    open: Mutex<Option<(File, RecordLine)>>,
+    open_record: Mutex<Option<(File, RecordLine)>>,
 }
 
 impl RunRecord {
@@ -48,7 +48,7 @@ impl RunRecord {
     pub(super) fn begin(
         path: &Path,
         job: CiJob,
-        now: Now,
+        now: TimeSource,
         output: &Output,
     ) -> Result<Self, CommandError> {
         let file = OpenOptions::new()
@@ -57,28 +57,33 @@ impl RunRecord {
             .read(true)
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
-        let record = RecordLine::begun(rfc3339(now()), job);
+        let record = RecordLine::new(rfc3339(now()), job);
         let open = Mutex::new(Some((file, record)));
-        let file = RecordFile { path: path.to_owned(), now, output: output.clone(), open };
+        let file = RecordFile {
+            path: path.to_owned(),
+            time_source: now,
+            output: output.clone(),
+            open_record: open,
+        };
         Ok(Self { file: Some(Arc::new(file)), ..Self::default() })
     }
 
     /// Adds facts to the record.
-    pub(super) fn note(&self, add: impl FnOnce(&mut RecordLine)) {
+    pub(super) fn add_facts(&self, add: impl FnOnce(&mut RecordLine)) {
         if let Some(file) = &self.file
-            && let Some((_, record)) = file.open().as_mut()
+            && let Some((_, record)) = file.lock_open_record().as_mut()
         {
             add(record);
         }
     }
 
     /// Records that changes are being made from now on.
-    pub(super) fn changes_begin(&self) {
-        self.changes.store(true, Ordering::SeqCst);
+    pub(super) fn begin_changes(&self) {
+        self.is_changing.store(true, Ordering::SeqCst);
     }
 
-    /// Until changes are being made, a signal ends the process at once; this handler writes the
-    /// record first, and says that nothing was changed.
+    /// Handles signals before the first change: the handler writes the record, reports that nothing was
+    /// changed, and ends the process immediately.
     ///
     /// # Errors
     /// If the system does not allow handling signals.
@@ -86,16 +91,16 @@ impl RunRecord {
         let (record, output) = (self.clone(), output.clone());
         signal::handle(async move |mut source: signal::Signals| {
             let signal = source.next().await;
-            if !record.changes.load(Ordering::SeqCst) {
+            if !record.is_changing.load(Ordering::SeqCst) {
                 output.eprint("\ninterrupted: nothing was changed\n");
-                record.end_at_once(signal);
+                record.end_by_signal(signal);
                 std::process::exit(signal.code().into());
             }
         })
     }
 
     /// Writes the record of a run that a signal ends.
-    pub(super) fn end_at_once(&self, signal: Exit) {
+    pub(super) fn end_by_signal(&self, signal: Exit) {
         if let Err(failure) = self.end(signal, Some("interrupted".to_owned()))
             && let Some(file) = &self.file
         {
@@ -109,8 +114,8 @@ impl RunRecord {
     /// If it cannot be written.
     pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), CommandError> {
         let Some(target) = &self.file else { return Ok(()) };
-        let Some((mut file, mut record)) = target.open().take() else { return Ok(()) };
-        record.ended_at = rfc3339((target.now)());
+        let Some((mut file, mut record)) = target.lock_open_record().take() else { return Ok(()) };
+        record.ended_at = rfc3339((target.time_source)());
         record.exit_code = exit.code();
         record.error = error;
         let line = record
@@ -121,8 +126,8 @@ impl RunRecord {
 }
 
 impl RecordFile {
-    fn open(&self) -> MutexGuard<'_, Option<(File, RecordLine)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_open_record(&self) -> MutexGuard<'_, Option<(File, RecordLine)>> {
+        self.open_record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,10 +149,10 @@ fn ends_within_line(file: &mut File) -> io::Result<bool> {
     if !metadata.is_file() || metadata.len() == 0 {
         return Ok(false);
     }
-    let mut last = [0];
+    let mut last_byte = [0];
     file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != [b'\n'])
+    file.read_exact(&mut last_byte)?;
+    Ok(last_byte != [b'\n'])
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
@@ -175,11 +180,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.jsonl");
         let first = begin(&path).unwrap();
-        first.note(|record| record.left_out = 3);
+        first.add_facts(|record| record.left_out = 3);
         first.end(Exit::Guarded, None).unwrap();
         first.end(Exit::Success, None).unwrap();
         let second = begin(&path).unwrap();
-        second.clone().end_at_once(Exit::Interrupted);
+        second.clone().end_by_signal(Exit::Interrupted);
         second.end(Exit::Success, None).unwrap();
         let lines = lines(&path);
         let codes: Vec<_> = lines.iter().map(|line| line["exit_code"].clone()).collect();

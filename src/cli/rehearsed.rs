@@ -1,14 +1,14 @@
 //! Passes the collections that a user describes on to the embedded service, which does not have
 //! them.
 //!
-//! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
-//! but not whether the description is right; every report of such a rehearsal states that.
+//! The sandbox has no information about them except the description. So a rehearsal shows the
+//! requests, but cannot prove that the description is correct; every report of it states that.
 
 use crate::catalogue;
 
 /// The sections that the sandbox only knows from descriptions.
 pub(super) fn sections() -> Vec<&'static str> {
-    let added = catalogue::all().added().iter();
+    let added = catalogue::registry().user_kinds().iter();
     let rehearsed = added.filter(|kind| kind.homes.iter().any(described::is_unknown));
     rehearsed.map(|kind| kind.section).collect()
 }
@@ -17,7 +17,7 @@ pub(super) fn sections() -> Vec<&'static str> {
 #[cfg(feature = "sandbox")]
 pub(super) fn print_notes(output: &super::output::Output) {
     for section in sections() {
-        output.eprint(&format!("note: {}\n", crate::report::rehearsal(section)));
+        output.eprint(&format!("note: {}\n", crate::report::rehearsal_sentence(section)));
     }
 }
 
@@ -52,7 +52,7 @@ mod described {
 
     /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
     pub(in crate::cli) fn collections() -> Vec<Collection> {
-        let kinds = catalogue::all().added().iter();
+        let kinds = catalogue::registry().user_kinds().iter();
         let sections =
             kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
         sections.filter(|section| is_unknown(section.home)).filter_map(collection).collect()
@@ -77,21 +77,22 @@ mod described {
             None => segment.to_owned(),
         });
         let mut collection = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
-        collection.below = home.parent.map_or("", |parent| parent.argument);
-        collection.within = home.within.unwrap_or_default();
-        if let Some(AddressKey { field, place: AddressKeyIn::Path(name) }) = home.handle.first() {
+        collection.parent_parameter = home.parent.map_or("", |parent| parent.argument);
+        collection.parent_field = home.within.unwrap_or_default();
+        if let Some(AddressKey { field, location: AddressKeyIn::Path(name) }) = home.handle.first()
+        {
             (collection.key, collection.entry) = (field, name);
         }
-        collection.reads = home.seen_from().into();
-        collection.writes = home.seen_from().max(MAINTAINER).into();
+        collection.read_level = home.seen_from().into();
+        collection.write_level = home.seen_from().max(MAINTAINER).into();
         collection.required = leak(required.map(|name| table.sent_name(name)));
-        if !section.may_come_twice() {
+        if !section.allows_duplicates() {
             collection.unique = leak(identity.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
         collection.fields = leak(specs.map(sandbox_field));
         let inherited = home.inherited.iter().filter(|rule| rule.is_not);
-        collection.shows =
+        collection.extra_members =
             leak(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
         collection.is_put = is_put;
         collection.is_fixed_set = section.only_edits();
@@ -100,7 +101,7 @@ mod described {
         collection.is_document = matches!(home.place, ReadSource::Optional(_));
         if let ReadSource::List(list) | ReadSource::Optional(list) = home.place {
             let list = list.row();
-            collection.unpaged = list.unpaged;
+            collection.is_unpaged = list.unpaged;
             (collection.tier, collection.since) = (sandbox_tier(list.tier), list.since);
         }
         Some(collection)
@@ -109,11 +110,11 @@ mod described {
     fn sandbox_field(spec: &'static Spec) -> sandbox::RowField {
         let field = spec.field;
         sandbox::RowField {
-            shown: field.live_name().unwrap_or_default(),
+            answer_name: field.live_name().unwrap_or_default(),
             preset: field.default.service.as_ref().map_or("null", |value| value.to_string().leak()),
-            only_new: field.accepted == Accepted::OnCreate,
-            resets: field.with_every_edit,
-            trims: field.compare == Compare::Trimmed,
+            is_create_only: field.accepted == Accepted::OnCreate,
+            is_reset_by_edit: field.with_every_edit,
+            is_trimmed: field.compare == Compare::Trimmed,
             tier: sandbox_tier(field.available.tier),
             since: field.available.since,
             until: field.available.until,
@@ -129,14 +130,14 @@ mod described {
             return Form::Rows(leak(names), single_level);
         }
         if let Some(named) = spec.field.names {
-            let by_name = spec.field.live_name() != Some(spec.field.sent_name());
-            let kind = match named {
+            let is_shown_by_name = spec.field.live_name() != Some(spec.field.sent_name());
+            let referenced_row = match named {
                 NamedObject::User => sandbox::ReferencedRow::User,
                 NamedObject::Group => sandbox::ReferencedRow::Group,
                 NamedObject::Project => sandbox::ReferencedRow::Project,
                 NamedObject::Runner | NamedObject::Role => return Form::Integer,
             };
-            return if by_name { Form::Named(kind) } else { Form::Integer };
+            return if is_shown_by_name { Form::Named(referenced_row) } else { Form::Integer };
         }
         if let Some(words) = schema["enum"].as_array() {
             return Form::Word(leak(words.iter().filter_map(|word| word.as_str())));

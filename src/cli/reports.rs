@@ -103,27 +103,30 @@ impl Reports {
         Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
-    /// Refuses to write a report, or the `other` file of the command, over a manifest. Such a
-    /// report is not written at all.
+    /// Refuses to replace a manifest by a report, or by `other_file` of the command. Such a report is not
+    /// written at all.
     ///
     /// # Errors
     /// If a file would be read as a manifest. Nothing was written then.
-    pub(super) fn refuse_manifests(&mut self, other: Option<&Path>) -> Result<(), CommandError> {
+    pub(super) fn refuse_manifests(
+        &mut self,
+        other_file: Option<&Path>,
+    ) -> Result<(), CommandError> {
         let manifests = resolve(Path::new(&self.manifests));
         let check = |path: &Path| {
             let resolved = resolve(path);
-            // The target of `/dev/stdout` is the shell's choice.
+            // The shell decides which file `/dev/stdout` is, so it is not checked.
             let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
             if (resolved == manifests && resolved.is_file())
                 || (is_chosen && is_yaml(&resolved) && resolved.starts_with(&manifests))
             {
-                return Err(is_manifest(path, "write to a file with another name"));
+                return Err(manifest_refusal(path, "write to a file with another name"));
             }
             Ok(())
         };
-        let checked = other.map_or(Ok(()), check);
-        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), check))
-            .and(checked)
+        let other_result = other_file.map_or(Ok(()), check);
+        retain_targets(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), check))
+            .and(other_result)
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
@@ -132,13 +135,13 @@ impl Reports {
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. Nothing else was done then.
     pub(super) fn begin(&mut self) -> Result<(), CommandError> {
-        let possible = self.retain_possible();
+        let possible_result = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
-        let begun = retain(&mut targets, |target| {
+        let begin_result = retain_targets(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
             let Some(path) = path else { return Ok(()) };
-            let text = self.text(target.format, self.kind, State::UNFINISHED)?;
-            write(path, &text).map_err(|error| {
+            let text = self.render(target.format, self.kind, State::UNFINISHED)?;
+            write_text(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                     // An old report that cannot be replaced may still be removable; if not, the
                     // error is reported anyway.
@@ -148,15 +151,15 @@ impl Reports {
             })
         });
         self.targets = targets;
-        begun.and(possible)
+        begin_result.and(possible_result)
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
     fn retain_possible(&mut self) -> Result<(), CommandError> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
-        retain(&mut self.targets, |ReportTarget { format, file }| {
+        retain_targets(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
-                _ if !format.fits(kind) => {
+                _ if !format.can_express(kind) => {
                     format!("`{}` has nothing to report as `{}`", kind.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
@@ -179,7 +182,7 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn text(
+    fn render(
         &self,
         format: Format,
         kind: ReportKind,
@@ -188,7 +191,7 @@ impl Reports {
         let diagnostics = &self.diagnostics.borrow();
         let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
-            .write(&report, &self.marker, &self.output.secrets())
+            .render(&report, &self.marker, &self.output.secrets())
             .map_err(|error| CommandError::new(Exit::Internal, error))
     }
 
@@ -209,7 +212,7 @@ impl Reports {
         let content = &Planned::new(run, plan);
         let report = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let text = |sink: Sink<'_>| {
-            terminal::plan(Canvas::to(sink, self.output.style, secrets), plan, run, kind);
+            terminal::plan(Canvas::with_sink(sink, self.output.style, secrets), plan, run, kind);
         };
         self.finish(report, exit, ReportContent::Planned(content), text, None)
     }
@@ -226,10 +229,13 @@ impl Reports {
         help: Option<&str>,
     ) -> Reported {
         // The text comes first: it shows what was done even if a file cannot be written.
-        let printed = if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
-        let exit =
-            printed.map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
-        Reported(self.write(exit, help, kind, |exit_code| State::finished(exit_code, content)))
+        let print_result =
+            if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
+        let exit = print_result
+            .map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
+        Reported(
+            self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
+        )
     }
 
     /// Ends a run: reports its failure, if any.
@@ -243,7 +249,7 @@ impl Reports {
         let (text, help) = (error.as_str(), failure.help.as_deref());
         let diagnostics = &self.diagnostics.borrow();
         let state = |exit_code| State::failed(exit_code, text, help, diagnostics);
-        let exit = self.write(failure.exit, None, self.kind, state);
+        let exit = self.write_targets(failure.exit, None, self.kind, state);
         self.end_record(exit, Some(error))
     }
 
@@ -256,39 +262,43 @@ impl Reports {
     }
 
     /// Writes `state` for `exit` to all targets, and returns the final exit code.
-    fn write<'s>(
+    fn write_targets<'s>(
         &self,
         exit: Exit,
         help: Option<&str>,
         kind: ReportKind,
         state: impl Fn(u8) -> State<'s>,
     ) -> Exit {
-        let (mut written, mut last) = (Vec::new(), exit);
+        let (mut written_targets, mut final_exit) = (Vec::new(), exit);
         for target in &self.targets {
             let Some(path) = &target.file else { continue };
-            let done = self
-                .text(target.format, kind, state(exit.code()))
-                .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
-            match done {
-                Ok(()) => written.push((target.format, path)),
-                Err(failure) => last = self.report_unwritten(failure, last, help),
+            let write_result =
+                self.render(target.format, kind, state(exit.code())).and_then(|text| {
+                    write_text(path, &text).map_err(|error| cannot_write(path, &error))
+                });
+            match write_result {
+                Ok(()) => written_targets.push((target.format, path)),
+                Err(failure) => final_exit = self.report_unwritten(failure, final_exit, help),
             }
         }
-        if last != exit {
+        if final_exit != exit {
             // Files written before another one failed must contain the final code. They were
             // writable a moment ago.
-            for (format, path) in written.into_iter().filter(|(_, path)| !is_stream(path)) {
-                let text = self.text(format, kind, state(last.code()));
-                text.into_iter().for_each(|text| drop(write(path, &text)));
+            for (format, path) in written_targets.into_iter().filter(|(_, path)| !is_stream(path)) {
+                let text = self.render(format, kind, state(final_exit.code()));
+                text.into_iter().for_each(|text| drop(write_text(path, &text)));
             }
         }
         let Some(target) = self.targets.iter().find(|target| target.file.is_none()) else {
-            return last;
+            return final_exit;
         };
         let printed = self
-            .text(target.format, kind, state(last.code()))
+            .render(target.format, kind, state(final_exit.code()))
             .and_then(|text| self.output.print_data(&text));
-        printed.map_or_else(|failure| self.report_unwritten(failure, last, help), |()| last)
+        printed.map_or_else(
+            |failure| self.report_unwritten(failure, final_exit, help),
+            |()| final_exit,
+        )
     }
 
     /// Reports that something could not be written, and returns the exit code for a run that would
@@ -304,7 +314,7 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
 }
 
 /// The refusal to write a file that a later run would read.
-pub(super) fn is_manifest(path: &Path, help: &'static str) -> CommandError {
+pub(super) fn manifest_refusal(path: &Path, help: &'static str) -> CommandError {
     CommandError::usage(format!("`{}` would be read as a manifest", path.display())).help(help)
 }
 
@@ -326,18 +336,18 @@ fn is_stream(path: &Path) -> bool {
 }
 
 /// Keeps the `targets` that pass the check; returns the last failure of the others.
-fn retain(
+fn retain_targets(
     targets: &mut Vec<ReportTarget>,
     mut check: impl FnMut(&ReportTarget) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let mut checked = Ok(());
-    targets.retain(|target| check(target).map_err(|failure| checked = Err(failure)).is_ok());
-    checked
+    let mut last_result = Ok(());
+    targets.retain(|target| check(target).map_err(|failure| last_result = Err(failure)).is_ok());
+    last_result
 }
 
-/// Writes `text` to `path`, as [`write_by`] does.
-pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    write_by(path, |file| file.write_all(text.as_bytes()))
+/// Writes `text` to `path`, as [`write_with`] does.
+pub(super) fn write_text(path: &Path, text: &str) -> io::Result<()> {
+    write_with(path, |file| file.write_all(text.as_bytes()))
 }
 
 /// Lets `write` fill the file at `path`. A plain or a new file is replaced as a whole; anything else
@@ -345,7 +355,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be written; then a plain file is unchanged, unless it could only be written in place.
-pub(super) fn write_by(
+pub(super) fn write_with(
     path: &Path,
     write: impl Fn(&mut fs::File) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -370,7 +380,8 @@ pub(super) fn write_by(
     }
 }
 
-/// Lets `write` fill a hidden file beside `path`, which is removed unless it gets that name.
+/// Lets `write` fill a hidden file in the folder of `path`, and renames it to `path`. After a failure
+/// the hidden file is removed.
 pub(super) fn write_temporary(
     path: &Path,
     permissions: Option<fs::Permissions>,
@@ -452,7 +463,7 @@ mod tests {
         let path = folder.path().join("new.json");
         let mut reports = reports(&[&path]);
         reports.begin().unwrap();
-        assert_eq!(reports.end(Err(CommandError::reported(Exit::Denied))), Exit::Denied);
+        assert_eq!(reports.end(Err(CommandError::already_reported(Exit::Denied))), Exit::Denied);
         assert_eq!((status(&path), names(folder.path())), ("failed".into(), 1));
     }
 
@@ -466,7 +477,7 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&file, &link).unwrap();
         for path in [&file, &link] {
-            write(path, "text").unwrap();
+            write_text(path, "text").unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), "text");
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
             fs::write(&file, "").unwrap();
@@ -481,7 +492,7 @@ mod tests {
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut reports = reports(&[&pipe]);
-        // No reader is there yet, and nothing waits for one.
+        // The pipe has no reader, and the write does not wait for one.
         reports.begin().unwrap();
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(

@@ -83,7 +83,7 @@ enum FeatureFlag {
 }
 
 fn tier(text: &str) -> Result<AttributeTier, String> {
-    AttributeTier::named(text).ok_or_else(|| "must be free, premium or ultimate".into())
+    AttributeTier::from_name(text).ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
 fn release(text: &str) -> Result<Release, String> {
@@ -121,11 +121,11 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         latency: Duration::from_millis(args.latency),
         request_log: args.request_log,
         rate_limits: RateLimits {
-            user: args.rate_limit,
-            operation: args.operation_rate_limit,
-            routes: args.route_rate_limits,
+            max_per_user: args.rate_limit,
+            max_per_operation: args.operation_rate_limit,
+            has_route_limits: args.route_rate_limits,
         },
-        durable: args.durable,
+        is_durable: args.durable,
         profile: Profile {
             import_delay: Duration::from_millis(args.import_delay),
             housekeeping_lease: Duration::from_millis(args.housekeeping_lease),
@@ -140,7 +140,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let mut signals = signal::Signals::new()?;
     let running = embedded::launch(config, &cx.output).await?;
     rehearsed::print_notes(&cx.output);
-    let token = if running.token_was_generated() {
+    let token = if running.is_token_generated() {
         format!("token: {}\n", running.token())
     } else {
         String::new()

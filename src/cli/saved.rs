@@ -13,22 +13,22 @@ use crate::{
     digest::DigestKey,
     plan::{
         Plan,
-        saved::{LARGEST, PlanSource, Recording, SavedPlan, Sealed, Unusable},
+        saved::{MAX_BYTES, PlanSource, Recording, SavedPlan, Sealed, UnusablePlan},
     },
     text,
 };
 
-/// How many bytes show whether a file is one of undrift.
+/// The number of bytes at the start of a file that are read to recognise a file of undrift.
 const HEAD_BYTES: u64 = 64;
 /// Where to look for the key of their seal.
 pub(super) const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
 /// True if `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
-/// or a report that was named by mistake. [`read`] checks whether it is a valid saved plan.
-pub(super) fn is_file(path: &Path) -> bool {
+/// or a report that was named by mistake. [`read_saved_plan`] checks if it is a valid saved plan.
+pub(super) fn is_undrift_file(path: &Path) -> bool {
     path.is_file()
         && !is_yaml(path)
-        && input::bytes(path, HEAD_BYTES).is_ok_and(|mut beginning| {
+        && input::read_bytes(path, HEAD_BYTES).is_ok_and(|mut beginning| {
             beginning.retain(|byte| !byte.is_ascii_whitespace());
             beginning.starts_with(br#"{"undrift":"#)
         })
@@ -43,11 +43,12 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
-pub(super) fn read(path: &Path) -> Result<Sealed, CommandError> {
-    let bytes = input::bytes(path, LARGEST).map_err(|error| input::cannot_read(path, &error))?;
+pub(super) fn read_saved_plan(path: &Path) -> Result<Sealed, CommandError> {
+    let bytes =
+        input::read_bytes(path, MAX_BYTES).map_err(|error| input::cannot_read(path, &error))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
-        let exit = if unusable.is_other { Exit::Usage } else { Exit::Stale };
+        let exit = if unusable.is_other_file { Exit::Usage } else { Exit::Stale };
         CommandError::new(exit, anyhow::anyhow!(message)).help(unusable.help)
     })
 }
@@ -59,7 +60,7 @@ pub(super) fn read(path: &Path) -> Result<Sealed, CommandError> {
 /// If the folder is not below the working directory.
 pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, CommandError> {
     let named = plan.manifests.as_deref().unwrap_or(".");
-    below_here(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
+    path_below_working_directory(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(named);
         CommandError::usage(format!(
             "the saved plan was made of `{named}`, which is not below here"
@@ -69,14 +70,14 @@ pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, CommandError
 }
 
 /// The path of `folder` from the working directory, if it is below it.
-fn below_here(folder: &Path) -> Option<String> {
+fn path_below_working_directory(folder: &Path) -> Option<String> {
     let here = Path::new(".").canonicalize().ok()?;
     let below = folder.canonicalize().ok()?.strip_prefix(here).ok()?.to_str()?.to_owned();
     Some(if below.is_empty() { ".".to_owned() } else { below })
 }
 
 /// The failure for a saved plan that cannot be used.
-pub(super) fn unusable(unusable: Unusable) -> CommandError {
+pub(super) fn unusable_failure(unusable: UnusablePlan) -> CommandError {
     CommandError::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
 }
 
@@ -94,9 +95,9 @@ impl SavedPlanTarget {
     /// removed.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, CommandError> {
         if is_yaml(path) {
-            return Err(reports::is_manifest(path, "call it otherwise: a saved plan is JSON"));
+            return Err(reports::manifest_refusal(path, "call it otherwise: a saved plan is JSON"));
         }
-        let key = env.key(KEY_NAME)?;
+        let key = env.digest_key(KEY_NAME)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
             fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
         }
@@ -115,24 +116,24 @@ impl SavedPlanTarget {
         cx: &RunContext,
     ) -> Result<(), CommandError> {
         let Self { path, key } = self;
-        let [only, exclude] = args.selected();
-        let made = PlanSource {
-            at: jiff::Timestamp::now(),
+        let [only, exclude] = args.selectors();
+        let plan_source = PlanSource {
+            made_at: jiff::Timestamp::now(),
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),
-            sandbox: session.run.sandbox,
-            manifests: below_here(&args.dir),
-            selected: [only, exclude, changes.resent()],
+            is_sandbox: session.run.sandbox,
+            manifests: path_below_working_directory(&args.dir),
+            selectors: [only, exclude, changes.resend_selectors()],
         };
         let recording = Recording { secrets: &session.settings.secrets, key: key.as_ref() };
-        let saved = SavedPlan::of(plan, &session.desired.containers, made, recording);
-        let is_unkeyed = key.is_none() && saved.keeps_back();
-        let text = saved.sealed(key.as_ref()).to_text();
-        if text.len() as u64 > LARGEST {
+        let saved = SavedPlan::of(plan, &session.desired.containers, plan_source, recording);
+        let is_unkeyed = key.is_none() && saved.hides_values();
+        let text = saved.seal(key.as_ref()).to_text();
+        if text.len() as u64 > MAX_BYTES {
             return Err(CommandError::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
         }
-        reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
+        reports::write_text(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
             cx.output.eprint(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"

@@ -40,7 +40,7 @@ fn report_schema<T: JsonSchema>(name: &str) -> Json {
         .for_serialize()
         .with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    crate::schema::identified(name, FORMAT_VERSION, schema)
+    crate::schema::with_id(name, FORMAT_VERSION, schema)
 }
 
 /// The options of `schema`.
@@ -102,7 +102,7 @@ fn check(folder: &Path, cx: &RunContext) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (schema_path(folder, name), schema_text(*schema));
-        let bytes = input::read(&path, text.len() as u64);
+        let bytes = input::read_file(&path, text.len() as u64);
         if !bytes.is_ok_and(|bytes| bytes == text.into_bytes()) {
             stale.push(path.display().to_string());
         }

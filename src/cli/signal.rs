@@ -1,4 +1,4 @@
-//! Signals: the first one ends a run in good order, the second one at once.
+//! Signals: after the first one a run finishes its requests and ends; the second one ends it immediately.
 
 use std::{
     io,
@@ -10,34 +10,34 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use super::{CommandError, Exit, Output};
 
-/// Handles signals from now on: calls `interrupt` for the first one, and `at_once` for the second,
-/// before that ends the process. The result has the exit code for the first one, after it came.
+/// Starts to handle signals: calls `interrupt` for the first one, and `on_second` for the second,
+/// which then ends the process. The result has the exit code of the first signal, once it has come.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
 pub(super) fn watch(
     output: Output,
     interrupt: impl FnOnce() + Send + 'static,
-    at_once: impl FnOnce(Exit) + Send + 'static,
+    on_second: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Arc<OnceLock<Exit>>> {
-    let first = Arc::new(OnceLock::new());
-    let received = Arc::clone(&first);
-    let once = move |signal| {
+    let first_signal = Arc::new(OnceLock::new());
+    let received = Arc::clone(&first_signal);
+    let on_first = move |signal| {
         let _ = received.set(signal);
         interrupt();
         output.eprint("\ninterrupted: waiting for the answers to writes that were sent; interrupt again to stop at once\n");
     };
-    listen(once, at_once)?;
-    Ok(first)
+    handle_two_signals(on_first, on_second)?;
+    Ok(first_signal)
 }
 
 /// Runs something that only reads, until a signal arrives; a second one ends the process.
 ///
 /// # Errors
 /// The result of that, or the signal.
-pub(super) async fn unless_signalled<T>(
+pub(super) async fn run_until_signal<T>(
     output: &Output,
-    reading: impl Future<Output = Result<T, CommandError>>,
+    task: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
     let (sender, received) = oneshot::channel();
     let output = output.clone();
@@ -45,23 +45,23 @@ pub(super) async fn unless_signalled<T>(
         output.eprint("\ninterrupted: the service was only read\n");
         let _ = sender.send(signal);
     };
-    listen(once, |_| {})?;
+    handle_two_signals(once, |_| {})?;
     tokio::select! {
-        done = reading => done,
-        Ok(signal) = received => Err(CommandError::reported(signal)),
+        done = task => done,
+        Ok(signal) = received => Err(CommandError::already_reported(signal)),
     }
 }
 
-/// Handles signals from now on: calls `once` for the first one, and `twice` for the second, before
-/// that ends the process.
-fn listen(
-    once: impl FnOnce(Exit) + Send + 'static,
-    twice: impl FnOnce(Exit) + Send + 'static,
+/// Starts to handle signals: calls `on_first` for the first one, and `on_second` for the second,
+/// which then ends the process.
+fn handle_two_signals(
+    on_first: impl FnOnce(Exit) + Send + 'static,
+    on_second: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<()> {
     handle(async move |mut source: Signals| {
-        once(source.next().await);
+        on_first(source.next().await);
         let signal = source.next().await;
-        twice(signal);
+        on_second(signal);
         std::process::exit(signal.code().into());
     })
 }

@@ -4,7 +4,7 @@ use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
     CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, Progress, RunContext,
-    SessionArgs, SessionBuilder, SessionSource, cannot_write, reports::write_by,
+    SessionArgs, SessionBuilder, SessionSource, cannot_write, reports::write_with,
 };
 use crate::{field::Scope, text::count};
 
@@ -30,38 +30,41 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    let taken = take_snapshot(&args, cx).await;
-    if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
+    let result = take_snapshot(&args, cx).await;
+    if result.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that it is not mistaken for this run's. If that fails, its time
         // still shows its age.
         let _ = fs::remove_file(&args.output);
     }
-    taken
+    result
 }
 
-/// Reads what the plan needs, and what plans of other manifests may need, and saves it.
+/// Reads and saves the live state that the plan needs and that plans of other manifests may need.
 async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
-    let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session =
-        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::new(&of_session) }
-            .open(cx)
-            .await?;
+    let session_args =
+        SessionArgs::with_selection(&args.dir, &args.allow_env, &args.connect, Vec::new());
+    let session = SessionBuilder {
+        source: SessionSource::TakeSnapshot,
+        ..SessionBuilder::new(&session_args)
+    }
+    .open(cx)
+    .await?;
     let Some(recorder) = &session.recorder else {
         return Err(CommandError::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
-    recorder.widen(&session.desired).await?;
+    recorder.fetch_extra(&session.desired).await?;
     session.plan(cx).await?;
-    // What was needed and could not be read, and why.
+    // The needed parts that could not be read, with reasons.
     let incomplete = recorder.incomplete();
     if args.all_sections {
         for are_nested in [false, true] {
-            let requests = recorder.sections(&session.desired, are_nested);
-            let progress = Progress::asking(requests.len(), recorder.client(), &cx.output);
+            let requests = recorder.unread_section_requests(&session.desired, are_nested);
+            let progress = Progress::for_requests(requests.len(), recorder.client(), &cx.output);
             recorder.fetch_all(requests, || progress.step("sections")).await?;
         }
     }
-    let (snapshot, calls) = (recorder.finish(), recorder.client().sent());
-    write_by(&args.output, |file| snapshot.write(BufWriter::new(file)))
+    let (snapshot, calls) = (recorder.finish(), recorder.client().request_count());
+    write_with(&args.output, |file| snapshot.write(BufWriter::new(file)))
         .map_err(|error| cannot_write(&args.output, &error))?;
     let key = |(what, reason): &(String, String)| {
         (what.split(' ').next().map(str::to_owned), reason.clone())
@@ -69,11 +72,11 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let line =
         |(what, reason): &(String, String)| format!("warning: could not read {what}: {reason}");
     cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
-    let counts = snapshot.contents.counts();
+    let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
     let requests = count(calls, "request");
     let file = args.output.display();
     cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
-    Ok(Exit::Incomplete.when(!incomplete.is_empty()))
+    Ok(Exit::Incomplete.only_if(!incomplete.is_empty()))
 }

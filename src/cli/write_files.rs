@@ -15,28 +15,29 @@ use crate::manifest;
 #[derive(Debug)]
 pub(super) struct FileEdit {
     pub(super) path: PathBuf,
-    /// What it holds now; nothing if there must be no such file.
-    pub(super) old: Option<String>,
-    pub(super) new: String,
+    /// Its present content; `None` if the file must not exist.
+    pub(super) old_text: Option<String>,
+    pub(super) new_text: String,
 }
 
-/// Writes all `files` beside their places and then moves them there.
+/// Writes all `files` under temporary names in the target folders, and then renames them.
 ///
 /// # Errors
-/// If a file is not as it was, or cannot be written; then nothing has changed.
-pub(super) fn all(files: &[FileEdit]) -> Result<(), CommandError> {
-    let (mut staged, mut placed, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+/// If a file has changed in the meantime, or cannot be written; then nothing is changed.
+pub(super) fn write_all(files: &[FileEdit]) -> Result<(), CommandError> {
+    let (mut staged_files, mut placed_files, mut made_folders) =
+        (Vec::new(), Vec::new(), Vec::new());
     let result = files
         .iter()
         .try_for_each(|file| {
             let name = file.path.display();
-            match (&file.old, fs::symlink_metadata(&file.path).is_ok()) {
+            match (&file.old_text, fs::symlink_metadata(&file.path).is_ok()) {
                 (None, false) => {}
                 (None, true) => {
                     let failure = CommandError::usage(format!("`{name}` already exists"));
                     return Err(failure.help("move it away, or choose another folder"));
                 }
-                (Some(old), _) => match read(&file.path) {
+                (Some(old), _) => match read_manifest(&file.path) {
                     Ok(now) if now == *old => {}
                     Ok(_) => {
                         let reason = format!("`{name}` changed meanwhile; run again");
@@ -46,16 +47,18 @@ pub(super) fn all(files: &[FileEdit]) -> Result<(), CommandError> {
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
-            make(folder, &mut folders).map_err(|error| unwritten(&file.path, &error))?;
-            let beside = stage(&file.path, &file.new);
-            staged.push((beside.map_err(|error| unwritten(&file.path, &error))?, file));
+            make_folders(folder, &mut made_folders)
+                .map_err(|error| write_failure(&file.path, &error))?;
+            let temporary_file = stage(&file.path, &file.new_text);
+            staged_files
+                .push((temporary_file.map_err(|error| write_failure(&file.path, &error))?, file));
             Ok(())
         })
         .and_then(|()| {
-            staged.into_iter().try_for_each(|(beside, file)| {
-                let written = match file.old {
+            staged_files.into_iter().try_for_each(|(beside, file)| {
+                let written = match file.old_text {
                     Some(_) => beside.persist(&file.path),
-                    // Some file systems can only replace.
+                    // Some file systems cannot rename without replacing an existing file.
                     None => beside.persist_noclobber(&file.path).or_else(|error| {
                         match error.error.kind() {
                             io::ErrorKind::AlreadyExists => Err(error),
@@ -63,54 +66,56 @@ pub(super) fn all(files: &[FileEdit]) -> Result<(), CommandError> {
                         }
                     }),
                 };
-                written.map_err(|error| unwritten(&file.path, &error.error))?;
-                placed.push(file);
+                written.map_err(|error| write_failure(&file.path, &error.error))?;
+                placed_files.push(file);
                 Ok(())
             })
         });
     if result.is_err() {
-        for file in placed {
-            let _ = match &file.old {
+        for file in placed_files {
+            let _ = match &file.old_text {
                 Some(old) => {
                     stage(&file.path, old).and_then(|it| Ok(it.persist(&file.path).map(drop)?))
                 }
                 None => fs::remove_file(&file.path),
             };
         }
-        folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+        made_folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
     result
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> CommandError {
+fn write_failure(path: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
         .help("nothing was written; make it writable and run again")
 }
 
-/// Makes `folder` and those above it that are missing, and adds them to `made`.
-fn make(folder: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Creates `folder` and the missing folders above it, and adds the new ones to `made_folders`.
+fn make_folders(folder: &Path, made_folders: &mut Vec<PathBuf>) -> io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }
-    make(folder.parent().unwrap_or(Path::new("")), made)?;
+    make_folders(folder.parent().unwrap_or(Path::new("")), made_folders)?;
     fs::create_dir(folder)?;
-    made.push(folder.to_owned());
+    made_folders.push(folder.to_owned());
     Ok(())
 }
 
 /// The text of a manifest that may be written.
-pub(super) fn read(path: &Path) -> Result<String, String> {
+pub(super) fn read_manifest(path: &Path) -> Result<String, String> {
     match fs::symlink_metadata(path) {
-        Ok(there) if there.is_file() => {}
+        Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Err("its manifest is not a regular file".into()),
         Err(error) => return Err(format!("its manifest cannot be read: {error}")),
     }
-    let text = input::read(path, manifest::MAX_FILE).ok().and_then(|it| String::from_utf8(it).ok());
+    let text = input::read_file(path, manifest::MAX_FILE_BYTES)
+        .ok()
+        .and_then(|it| String::from_utf8(it).ok());
     text.ok_or_else(|| "its manifest cannot be read any more".into())
 }
 
-/// Writes `text` beside `path`, with the permissions of the file that it replaces. What is hidden is
-/// no manifest.
+/// Writes `text` into a hidden file in the folder of `path`, with the permissions of the file that it
+/// will replace. Hidden files are no manifests.
 fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let permissions = fs::metadata(path).ok().map(|replaced| replaced.permissions());
     write_temporary(path, permissions, |file| {
@@ -124,7 +129,11 @@ mod tests {
     use super::*;
 
     fn file(path: &Path, old: Option<&str>, new: &str) -> FileEdit {
-        FileEdit { path: path.to_owned(), old: old.map(str::to_owned), new: new.to_owned() }
+        FileEdit {
+            path: path.to_owned(),
+            old_text: old.map(str::to_owned),
+            new_text: new.to_owned(),
+        }
     }
 
     #[test]
@@ -148,17 +157,16 @@ mod tests {
             (file(&at("folder"), Some(""), ""), "not a regular file"),
             (file(&at("known"), Some("other"), ""), "changed meanwhile"),
             (file(&at("known/within"), None, ""), "cannot write"),
-            // The same place twice: it is taken when the second's turn comes, after the others were put
-            // in place.
+            // Two files with the same path: the second one fails after the others were renamed.
             (inner(), "cannot write"),
         ] {
-            let error = all(&[known(), inner(), last]).unwrap_err();
+            let error = write_all(&[known(), inner(), last]).unwrap_err();
             let error = error.error.unwrap().to_string();
             assert!(error.contains(reason), "{error}");
             assert_eq!(names(), ["folder", "known"], "{reason}");
             assert_eq!(fs::read_to_string(at("known")).unwrap(), "old", "{reason}");
         }
-        all(&[known(), inner()]).unwrap();
+        write_all(&[known(), inner()]).unwrap();
         assert_eq!(fs::read_to_string(at("known")).unwrap(), "new");
         assert_eq!(fs::read_to_string(at("a/b/c")).unwrap(), "inner");
         assert_eq!(names(), ["a", "folder", "known"]);

@@ -2,8 +2,8 @@
 //!
 //! A [`Line`] escapes every text on it, so no text from a manifest or the service can control a
 //! terminal. The only control sequences in the output are the colours that [`Canvas`] adds. The
-//! canvas removes secrets from a line before wrapping: a wrapped secret would be in two pieces,
-//! which nothing recognises. Widths are counted in columns of a terminal.
+//! canvas removes secrets from a line before wrapping, because the two pieces of a wrapped secret would
+//! not be recognised. Widths are counted in columns of a terminal.
 
 use std::{
     borrow::Cow,
@@ -15,7 +15,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::TextStyle;
 use crate::{
     origin::Origin,
-    secret::{MARK, Secrets},
+    secret::{SECRET_MARK, Secrets},
     text::escape,
 };
 
@@ -31,7 +31,7 @@ pub enum Paint {
     Dim,
     /// A creation, or a success.
     Add,
-    /// What changes.
+    /// A changed value.
     Change,
     /// A removal.
     Remove,
@@ -61,18 +61,18 @@ impl Paint {
 #[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    hang: usize,
+    hang_column: usize,
     cells: Vec<(char, Paint)>,
 }
 
 impl Line {
     /// An empty line that starts after `indent` columns, and continues there when wrapped.
     pub fn indented(indent: usize) -> Self {
-        Self { hang: indent, cells: vec![(' ', Paint::Plain); indent] }
+        Self { hang_column: indent, cells: vec![(' ', Paint::Plain); indent] }
     }
 
     /// A line that begins with `text`, escaped.
-    pub fn of(paint: Paint, text: impl AsRef<str>) -> Self {
+    pub fn with_text(paint: Paint, text: impl AsRef<str>) -> Self {
         Self::default().put(paint, text)
     }
 
@@ -93,7 +93,7 @@ impl Line {
     }
 
     /// Adds the pieces of `other`.
-    pub fn with(mut self, other: Self) -> Self {
+    pub fn append(mut self, other: Self) -> Self {
         self.cells.extend(other.cells);
         self
     }
@@ -107,7 +107,7 @@ impl Line {
 
     /// Continues at the present column when wrapped.
     pub fn hang_here(mut self) -> Self {
-        self.hang = self.len();
+        self.hang_column = self.len();
         self
     }
 
@@ -122,7 +122,7 @@ impl Line {
     }
 
     /// The line without `secrets`. The replacement has the colour of the secret.
-    fn redacted(&self, secrets: &Secrets) -> Cow<'_, Self> {
+    fn redact_line(&self, secrets: &Secrets) -> Cow<'_, Self> {
         let text = self.to_string();
         let found = secrets.find(&text);
         if found.is_empty() {
@@ -132,12 +132,14 @@ impl Line {
         for ((at, c), (_, paint)) in text.char_indices().zip(&self.cells) {
             next.next_if(|range| range.end <= at);
             match next.peek() {
-                Some(range) if range.start == at => cells.extend(MARK.chars().map(|c| (c, *paint))),
+                Some(range) if range.start == at => {
+                    cells.extend(SECRET_MARK.chars().map(|c| (c, *paint)));
+                }
                 Some(range) if range.contains(&at) => {}
                 _ => cells.push((c, *paint)),
             }
         }
-        Cow::Owned(Self { cells, hang: self.hang })
+        Cow::Owned(Self { cells, hang_column: self.hang_column })
     }
 }
 
@@ -153,18 +155,18 @@ impl Display for Line {
 pub enum Overflow {
     /// It gets its own line.
     Wrap,
-    /// It is left out, because a line nearby shows nearly the same.
+    /// It is omitted, because a line nearby shows nearly the same origin.
     Drop,
 }
 
-/// Origins are put at the right edge, but not further than this column, so that the eye finds the
-/// way back.
+/// The maximum column at which an origin ends. Origins are at the right edge, but on a wide terminal a
+/// reader would lose the line.
 const MAX_ORIGIN_COLUMN: usize = 100;
 
 /// The minimum width of wrapped text; narrower text is not indented.
 const MIN_TEXT_WIDTH: usize = 20;
 
-/// The length in bytes from which a part of a text is handed over.
+/// The length in bytes from which a part of the text is passed to the sink.
 const PART_BYTES: usize = 1 << 16;
 
 /// Takes a text in parts.
@@ -174,22 +176,29 @@ pub type Sink<'s> = &'s mut dyn FnMut(&str);
 pub struct Canvas<'s> {
     style: TextStyle,
     secrets: &'s Secrets,
-    out: String,
+    text: String,
     sink: Option<Sink<'s>>,
     lines: usize,
-    limit: usize,
+    max_lines: usize,
 }
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
     pub const fn new(style: TextStyle, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: None, lines: 0, limit: usize::MAX }
+        Self { style, secrets, text: String::new(), sink: None, lines: 0, max_lines: usize::MAX }
     }
 
-    /// The same, handing over its text in parts, each of whole paragraphs: plans of large
-    /// organisations have many megabytes.
-    pub const fn to(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: Some(sink), lines: 0, limit: usize::MAX }
+    /// The same, but it passes its text to `sink` in parts that end with a paragraph, because plans of
+    /// large organisations have many megabytes.
+    pub const fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
+        Self {
+            style,
+            secrets,
+            text: String::new(),
+            sink: Some(sink),
+            lines: 0,
+            max_lines: usize::MAX,
+        }
     }
 
     /// An empty canvas for another part of the same text.
@@ -207,40 +216,40 @@ impl<'s> Canvas<'s> {
         self.lines
     }
 
-    /// How many more it should get.
-    pub const fn room(&self) -> usize {
-        self.limit.saturating_sub(self.lines)
+    /// The number of lines up to the maximum.
+    pub const fn remaining_lines(&self) -> usize {
+        self.max_lines.saturating_sub(self.lines)
     }
 
-    /// Allows `more` lines from here, unless everything is to be shown.
-    pub const fn allow(&mut self, more: usize) {
-        self.limit = if self.style.full { usize::MAX } else { self.lines + more };
+    /// Allows `extra_lines` lines after the present ones, or any number if everything is to be shown.
+    pub const fn allow_lines(&mut self, extra_lines: usize) {
+        self.max_lines = if self.style.full { usize::MAX } else { self.lines + extra_lines };
     }
 
-    /// The text; nothing if it was handed over.
+    /// The text; empty if it was passed to a sink.
     pub fn finish(self) -> String {
         match self.sink {
             Some(sink) => {
-                sink(&self.out);
+                sink(&self.text);
                 String::new()
             }
-            None => self.out,
+            None => self.text,
         }
     }
 
-    /// An empty line, unless one is there already or nothing is above it.
-    pub fn gap(&mut self) {
-        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
-            self.out.push('\n');
+    /// Adds an empty line, unless the text is empty or already ends with one.
+    pub fn add_gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
             self.lines += 1;
         }
-        if self.out.len() > PART_BYTES
+        if self.text.len() > PART_BYTES
             && let Some(sink) = &mut self.sink
         {
-            // The next gap must see this one.
-            let end = self.out.len() - "\n\n".len();
-            sink(&self.out[..end]);
-            self.out.drain(..end);
+            // Keep the empty line at the end, so that the next gap finds it.
+            let end = self.text.len() - "\n\n".len();
+            sink(&self.text[..end]);
+            self.text.drain(..end);
         }
     }
 
@@ -250,62 +259,62 @@ impl<'s> Canvas<'s> {
     }
 
     /// Adds text without secrets that was escaped and laid out elsewhere.
-    pub fn verbatim(&mut self, text: &str) {
-        self.out.push_str(text);
+    pub fn add_verbatim(&mut self, text: &str) {
+        self.text.push_str(text);
         self.lines += text.lines().count();
     }
 
     /// Adds lines after a gap, if there are any.
-    pub fn paragraph(&mut self, lines: impl IntoIterator<Item = Line>) {
+    pub fn add_paragraph(&mut self, lines: impl IntoIterator<Item = Line>) {
         for (index, line) in lines.into_iter().enumerate() {
             if index == 0 {
-                self.gap();
+                self.add_gap();
             }
-            self.line(&line);
+            self.add_line(&line);
         }
     }
 
     /// Adds a line.
-    pub fn line(&mut self, line: &Line) {
-        let line = line.redacted(self.secrets);
+    pub fn add_line(&mut self, line: &Line) {
+        let line = line.redact_line(self.secrets);
         let hang = self.style.width.map_or(0, |width| {
-            if line.hang + MIN_TEXT_WIDTH > width { width / 4 } else { line.hang }
+            if line.hang_column + MIN_TEXT_WIDTH > width { width / 4 } else { line.hang_column }
         });
         for (index, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
             let indent = if index == 0 { 0 } else { hang };
-            self.out.extend(std::iter::repeat_n(' ', indent));
+            self.text.extend(std::iter::repeat_n(' ', indent));
             self.cells(part);
-            self.out.push('\n');
+            self.text.push('\n');
             self.lines += 1;
         }
     }
 
     /// Adds a line with its origin, if there is one.
-    pub fn line_from<'o>(
+    pub fn add_line_with_origin<'o>(
         &mut self,
         line: Line,
         origin: impl Into<Option<&'o Origin>>,
         overflow: Overflow,
     ) {
-        let Some(origin) = origin.into() else { return self.line(&line) };
-        let line = line.redacted(self.secrets).into_owned();
+        let Some(origin) = origin.into() else { return self.add_line(&line) };
+        let line = line.redact_line(self.secrets).into_owned();
         let place = format!("# {}:{}", origin.file, origin.line);
-        let taken = line.len() + 2 + place.width();
+        let needed_width = line.len() + 2 + place.width();
         match self.style.width {
-            Some(width) if taken > width => {
-                let indent = line.hang.min(width.saturating_sub(place.width()));
-                self.line(&line);
+            Some(width) if needed_width > width => {
+                let indent = line.hang_column.min(width.saturating_sub(place.width()));
+                self.add_line(&line);
                 if overflow == Overflow::Wrap {
-                    self.line(&Line::indented(indent).put(Paint::Dim, &place));
+                    self.add_line(&Line::indented(indent).put(Paint::Dim, &place));
                 }
             }
             width => {
                 // Without a width there is no edge to align to.
                 let column = width
                     .map_or(0, |width| width.min(MAX_ORIGIN_COLUMN) + 2)
-                    .saturating_sub(taken - line.len());
+                    .saturating_sub(needed_width - line.len());
                 let column = column.max(line.len() + 2);
-                self.line(&line.pad_to(column).put(Paint::Dim, &place));
+                self.add_line(&line.pad_to(column).put(Paint::Dim, &place));
             }
         }
     }
@@ -313,17 +322,17 @@ impl<'s> Canvas<'s> {
     fn cells(&mut self, cells: &[(char, Paint)]) {
         let mut last = Paint::Plain;
         for (c, paint) in cells {
-            self.switch(last, *paint);
-            self.out.push(*c);
+            self.switch_paint(last, *paint);
+            self.text.push(*c);
             last = *paint;
         }
-        self.switch(last, Paint::Plain);
+        self.switch_paint(last, Paint::Plain);
     }
 
-    fn switch(&mut self, from: Paint, to: Paint) {
-        if self.style.colour && from != to {
-            for code in [from.code().and(Some("0")), to.code()].into_iter().flatten() {
-                self.out.extend(["\u{1b}[", code, "m"]);
+    fn switch_paint(&mut self, old_paint: Paint, new_paint: Paint) {
+        if self.style.colour && old_paint != new_paint {
+            for code in [old_paint.code().and(Some("0")), new_paint.code()].into_iter().flatten() {
+                self.text.extend(["\u{1b}[", code, "m"]);
             }
         }
     }
@@ -334,37 +343,40 @@ fn columns(cells: &[(char, Paint)]) -> usize {
     cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
 }
 
-/// How many of `cells` fit into `room` columns, at least one.
-fn fitting(cells: &[(char, Paint)], room: usize) -> usize {
+/// The number of `cells` that fit into `room` columns, at least 1.
+fn count_fitting(cells: &[(char, Paint)], room: usize) -> usize {
     let mut taken = 0;
-    let beyond = cells.iter().position(|(c, _)| {
+    let first_outside = cells.iter().position(|(c, _)| {
         taken += c.width().unwrap_or(0);
         taken > room
     });
-    beyond.unwrap_or(cells.len()).max(1)
+    first_outside.unwrap_or(cells.len()).max(1)
 }
 
-/// `cells` split into parts that fit into `width`, after the first each with `hang` columns of
+/// `cells` split into parts that fit into `width`; each part after the first has `hang_column` columns of
 /// indent. Splits at spaces if possible.
 fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(char, Paint)]> {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
-    let (mut rest, mut parts) = (&cells[..end], Vec::new());
+    let (mut remaining_cells, mut parts) = (&cells[..end], Vec::new());
     let mut room = width.unwrap_or(usize::MAX).max(1);
     loop {
-        let fit = fitting(rest, room);
-        if fit >= rest.len() {
+        let fit = count_fitting(remaining_cells, room);
+        if fit >= remaining_cells.len() {
             break;
         }
         // A split inside the leading spaces would leave an empty part.
-        let text = rest.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
-        let space = rest[..=fit].iter().rposition(|(c, _)| *c == ' ').filter(|index| *index > text);
-        let (part, tail) = rest.split_at(space.unwrap_or(fit));
+        let text = remaining_cells.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
+        let space = remaining_cells[..=fit]
+            .iter()
+            .rposition(|(c, _)| *c == ' ')
+            .filter(|index| *index > text);
+        let (part, tail) = remaining_cells.split_at(space.unwrap_or(fit));
         parts.push(part);
         let next = tail.iter().position(|(c, _)| *c != ' ').unwrap_or(tail.len());
-        rest = &tail[next..];
+        remaining_cells = &tail[next..];
         room = width.unwrap_or(usize::MAX).saturating_sub(hang).max(1);
     }
-    parts.push(rest);
+    parts.push(remaining_cells);
     parts
 }
 
@@ -380,7 +392,7 @@ mod tests {
 
     fn drawn_without(secrets: &Secrets, style: TextStyle, line: &Line) -> String {
         let mut canvas = Canvas::new(style, secrets);
-        canvas.line(line);
+        canvas.add_line(line);
         canvas.finish()
     }
 
@@ -389,15 +401,15 @@ mod tests {
         fn draw(mut canvas: Canvas<'_>) -> String {
             for index in 0..9_000 {
                 let line = Line::default().text(format!("paragraph {index} é"));
-                canvas.paragraph([line.clone(), line]);
-                canvas.gap();
+                canvas.add_paragraph([line.clone(), line]);
+                canvas.add_gap();
             }
             canvas.finish()
         }
         let secrets = Secrets::default();
         let mut parts = Vec::new();
         let mut sink = |part: &str| parts.push(part.to_owned());
-        assert_eq!(draw(Canvas::to(&mut sink, TextStyle::default(), &secrets)), "");
+        assert_eq!(draw(Canvas::with_sink(&mut sink, TextStyle::default(), &secrets)), "");
         assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * PART_BYTES));
         assert_eq!(parts.concat(), draw(Canvas::new(TextStyle::default(), &secrets)));
     }
@@ -442,7 +454,7 @@ mod tests {
         let index = |width, crowded| {
             let secrets = Secrets::default();
             let mut canvas = Canvas::new(TextStyle { width, ..TextStyle::default() }, &secrets);
-            canvas.line_from(Line::indented(2).text("visibility"), &origin, crowded);
+            canvas.add_line_with_origin(Line::indented(2).text("visibility"), &origin, crowded);
             canvas.finish()
         };
         assert_eq!(index(None, Overflow::Drop), "  visibility  # shop.yaml:7\n");
@@ -454,14 +466,14 @@ mod tests {
 
     #[test]
     fn colours_end_where_they_should() {
-        let line = Line::of(Paint::Add, "+").text(" a").put(Paint::Error, "!");
+        let line = Line::with_text(Paint::Add, "+").text(" a").put(Paint::Error, "!");
         let colour = TextStyle { colour: true, ..TextStyle::default() };
         assert_eq!(drawn(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
     }
 
     fn known(secret: &str) -> Secrets {
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new(secret));
+        secrets.add_redaction(Secret::new(secret));
         secrets
     }
 
@@ -489,7 +501,7 @@ mod tests {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
         let secrets = known("hunter2hunter2hunter2");
         let mut canvas = Canvas::new(narrow(40), &secrets);
-        canvas.line_from(
+        canvas.add_line_with_origin(
             Line::indented(2).text("is hunter2hunter2hunter2"),
             &origin,
             Overflow::Drop,

@@ -48,11 +48,11 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         manifests: report.manifests,
         secrets,
         issues: Vec::new(),
-        seen: BTreeMap::new(),
+        key_counts: BTreeMap::new(),
     };
     // The same fault at one line is one finding.
     for same in group_by_key(&report.items(), |item| (item.gist(), item.place_text())) {
-        list.item(same[0], same.len() - 1);
+        list.add_item(same[0], same.len() - 1);
     }
     // A step that was carried out is not a finding.
     let mut findings = Vec::new();
@@ -70,21 +70,21 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         (origin.file.clone(), origin.line, step.action, local_name(&step.address), field, is_drift)
     });
     for same in same_line {
-        list.step(*same[0], same.len() - 1, report.kind);
+        list.add_step(*same[0], same.len() - 1, report.kind);
     }
-    list.notes(report);
-    let struck = Redacted::new(&list.issues, Keys::Words, secrets);
-    Ok(escape_unsafe(&serde_json::to_string_pretty(&struck)?) + "\n")
+    list.add_notes(report);
+    let redacted_issues = Redacted::new(&list.issues, Keys::Words, secrets);
+    Ok(escape_unsafe(&serde_json::to_string_pretty(&redacted_issues)?) + "\n")
 }
 
-/// How many other objects have the same finding.
-fn others_text(others: usize) -> String {
+/// The text for the number of other objects with the same finding.
+fn other_count(others: usize) -> String {
     if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
 }
 
 /// The identity of a finding's object. A finding for many objects stays the same if another one
 /// comes first.
-fn identity_of(address: &Address, others: usize) -> String {
+fn finding_identity(address: &Address, others: usize) -> String {
     if others == 0 { address.to_string() } else { local_name(address) }
 }
 
@@ -94,12 +94,12 @@ struct IssueList<'a> {
     secrets: &'a Secrets,
     issues: Vec<Issue>,
     /// How many entries had this key.
-    seen: BTreeMap<String, usize>,
+    key_counts: BTreeMap<String, usize>,
 }
 
 impl IssueList<'_> {
-    /// Adds an item, which `others` more share.
-    fn item(&mut self, item: &ReportItem<'_>, others: usize) {
+    /// Adds an item, which `other_count` other objects share.
+    fn add_item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
             ItemGroup::Refused | ItemGroup::Problem | ItemGroup::Error | ItemGroup::NotApplied => {
@@ -109,12 +109,12 @@ impl IssueList<'_> {
             ItemGroup::Drift | ItemGroup::Warning => "minor",
             ItemGroup::Acknowledged => "info",
         };
-        let object = item.address.map(|address| identity_of(address, others));
+        let object = item.address.map(|address| finding_identity(address, others));
         let message = item.is_identified_by_message.then(|| match others {
             0 => item.message.to_string(),
             _ => item.gist().2,
         });
-        let about = item.address.map(|address| format!("{address}{}: ", others_text(others)));
+        let about = item.address.map(|address| format!("{address}{}: ", other_count(others)));
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
@@ -122,8 +122,8 @@ impl IssueList<'_> {
         self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
     }
 
-    /// Adds a step, or one change of it, which `others` more share at the same line.
-    fn step(
+    /// Adds a step, or one change of it, which `other_count` other steps share at the same line.
+    fn add_step(
         &mut self,
         (step, change): (&Step, Option<&FieldChange>),
         others: usize,
@@ -132,27 +132,28 @@ impl IssueList<'_> {
         let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
-        let head = format!("{} {}{}", model::word(step.action), step.address, others_text(others));
+        let head =
+            format!("{} {}{}", model::action_word(step.action), step.address, other_count(others));
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
-        let key = json!([identity_of(&step.address, others), step.action, field]);
+        let key = json!([finding_identity(&step.address, others), step.action, field]);
         self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
     /// Adds differences that apply does not change.
-    fn notes(&mut self, report: &Report<'_>) {
+    fn add_notes(&mut self, report: &Report<'_>) {
         for ((_, title), mut notes) in report.notes() {
             notes.retain(|note| note.reason.is_difference());
             let same_line = group_by_key(&notes, |note| {
                 let place = note.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
-                (place.ok_or_else(|| note.address.to_string()), note::object(note))
+                (place.ok_or_else(|| note.address.to_string()), note::note_object(note))
             });
             for same in same_line {
                 let (note, others) = (*same[0], same.len() - 1);
                 let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {title}", note.address, others_text(others));
-                let key = json!([identity_of(&note.address, others), note::object(note)]);
+                let text = format!("{}{}: {title}", note.address, other_count(others));
+                let key = json!([finding_identity(&note.address, others), note::note_object(note)]);
                 self.add(text, "drift", "minor", place, &key);
             }
         }
@@ -174,8 +175,8 @@ impl IssueList<'_> {
         };
         // Remove secrets first: a digest of a secret could be guessed.
         let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
-        let repeats = self.seen.entry(key.clone()).or_default();
-        let fingerprint = digest::of(&json!([key, repeats]));
+        let repeats = self.key_counts.entry(key.clone()).or_default();
+        let fingerprint = digest::json_digest(&json!([key, repeats]));
         *repeats += 1;
         let description = self.secrets.redact(&description);
         let description = escape(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();

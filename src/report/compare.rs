@@ -17,7 +17,7 @@ const CONTEXT_LINES: usize = 3;
 /// the lines that follow.
 pub(super) type ComparedLine = (Option<ChangeTag>, String);
 
-/// What a line with this tag starts with.
+/// The sign at the start of a line with this tag.
 pub(super) fn sign(tag: Option<ChangeTag>) -> char {
     match tag {
         Some(ChangeTag::Delete) => '-',
@@ -29,8 +29,8 @@ pub(super) fn sign(tag: Option<ChangeTag>) -> char {
 /// The result of comparing two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TextComparison {
-    /// Words instead of a comparison.
-    Aside(String),
+    /// A remark instead of a comparison.
+    Remark(String),
     /// Its lines.
     Lines(Vec<ComparedLine>),
 }
@@ -39,15 +39,19 @@ fn is_too_long(text: &str) -> bool {
     text.len() > MAX_TEXT_BYTES || text.matches('\n').count() > MAX_TEXT_LINES
 }
 
-/// Compares `before` with `after`, after `strike` has removed secrets from both.
-pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> TextComparison {
+/// Compares `before` with `after`, after `redact` has removed secrets from both.
+pub(super) fn compare_texts(
+    before: &str,
+    after: &str,
+    redact: impl Fn(&str) -> String,
+) -> TextComparison {
     if [before, after].iter().any(|text| is_too_long(text)) {
         let words = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
-        return TextComparison::Aside(words);
+        return TextComparison::Remark(words);
     }
-    let (before, after) = (strike(before), strike(after));
+    let (before, after) = (redact(before), redact(after));
     if before == after {
-        return TextComparison::Aside("changed in a secret, which is not shown".into());
+        return TextComparison::Remark("changed in a secret, which is not shown".into());
     }
     let diff = TextDiff::from_lines(&before, &after);
     let mut unified = diff.unified_diff();
@@ -72,10 +76,13 @@ mod tests {
     fn large_texts_are_not_compared() {
         let long = |lines: usize| "a\n".repeat(lines);
         let strike = |text: &str| text.to_owned();
-        assert!(matches!(texts(&long(MAX_TEXT_LINES), "b\n", strike), TextComparison::Lines(_)));
+        assert!(matches!(
+            compare_texts(&long(MAX_TEXT_LINES), "b\n", strike),
+            TextComparison::Lines(_)
+        ));
         for text in [long(MAX_TEXT_LINES + 1), "x".repeat(MAX_TEXT_BYTES + 1)] {
             let words = format!("changed ({} bytes → 2 bytes)", text.len());
-            assert_eq!(texts(&text, "y\n", strike), TextComparison::Aside(words));
+            assert_eq!(compare_texts(&text, "y\n", strike), TextComparison::Remark(words));
         }
     }
 }

@@ -2,8 +2,8 @@
 //! `file:line:col: code: message`.
 
 use super::model::{
-    Report, ReportContent, ReportItem, ReportPart, StepItem, item::declared_at, note,
-    step::full_name, word,
+    Report, ReportContent, ReportItem, ReportPart, StepItem, action_word, item::declared_at, note,
+    step::full_name,
 };
 use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
@@ -16,8 +16,8 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let steps = report.steps().into_iter().filter(|_| is_planned).map(|item| step_line(&item));
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
-        let at = note.origin.as_ref();
-        let place = at.map_or_else(|| report.manifests.to_owned(), place_text);
+        let origin = note.origin.as_ref();
+        let place = origin.map_or_else(|| report.manifests.to_owned(), place_text);
         let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
         format!("{place}: difference: {address}: {title}")
     });
@@ -37,7 +37,7 @@ fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Watched => " (watched)",
     };
     let (place, object) = (place_text(declared_at(step)), full_name(&step.address));
-    format!("{place}: {}{part}: {object}{fields}", word(step.action))
+    format!("{place}: {}{part}: {object}{fields}", action_word(step.action))
 }
 
 fn place_text(origin: &Origin) -> String {
@@ -66,17 +66,17 @@ mod tests {
             World::new().written(name, |report| super::report(report, &Secrets::default()))
         };
         insta::assert_snapshot!(written("plan"), @r#"
-        shop.yaml:17:3: guard-visibility: acme/shop#hooks: visibility: would remove 6 entries of 8; the limit is 5
-        shop.yaml:17:3: guard-removals: acme/shop#hooks: removals: would remove 6 entries of 8; the limit is 5
+        shop.yaml:17:3: guard-visibility: acme/shop#hooks: would remove 6 entries of 8; the limit is 5
+        shop.yaml:17:3: guard-removals: acme/shop#hooks: would remove 6 entries of 8; the limit is 5
         shop.yaml:2:3: missing-project: acme/shop: the project `acme/shop` does not exist
         shop.yaml:3:1: unknown-field: unknown field `visiblity`
         ./manifests: not-read: acme/shop#variables: variable-list: answered 403
         ./manifests: deprecated: `wiki_enabled` is deprecated
-        shop.yaml:3:1: change: acme/shop#settings: container_expiration_policy, description, issues_template, topics, visibility
-        shop.yaml:17:17: change: acme/shop#variables/MODE@*: value
-        shop.yaml:16:18: create: acme/shop#variables/TOKEN@prod/*
-        shop.yaml:21:12: remove: acme/shop#variables/OLD@*
-        shop.yaml:20:1: change: acme/shop#archived: archived
+        shop.yaml:3:1: acme/shop#settings: container_expiration_policy, description, issues_template, topics, visibility
+        shop.yaml:17:17: acme/shop#variables/MODE@*: value
+        shop.yaml:16:18: acme/shop#variables/TOKEN@prod/*
+        shop.yaml:21:12: acme/shop#variables/OLD@*
+        shop.yaml:20:1: acme/shop#archived: archived
         "#);
         assert_eq!(
             written("failed").lines().next(),
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn no_secret_is_in_a_line() {
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new("would remove 6 entries"));
+        secrets.add_redaction(Secret::new("would remove 6 entries"));
         World::new().each(|name, report| {
             let text = super::report(report, &secrets);
             assert!(!text.contains("would remove"), "{name}: {text}");

@@ -42,7 +42,7 @@ impl Format {
     }
 
     /// True if it can express a report of this kind.
-    pub const fn fits(self, kind: ReportKind) -> bool {
+    pub const fn can_express(self, kind: ReportKind) -> bool {
         !matches!((self, kind), (Self::GitlabTerraform, ReportKind::Check))
     }
 
@@ -51,7 +51,7 @@ impl Format {
     ///
     /// # Errors
     /// If a value cannot be expressed in JSON, which does not happen.
-    pub fn write(
+    pub fn render(
         self,
         report: &Report<'_>,
         marker: &Marker,

@@ -16,8 +16,8 @@ pub fn report(report: &Report<'_>) -> String {
     let actions: Option<Vec<Action>> = match report.content() {
         Some(ReportContent::Planned(planned)) => {
             let plan = planned.plan;
-            let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
-            (is_whole || !plan.steps.is_empty())
+            let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
+            (is_complete || !plan.steps.is_empty())
                 .then(|| plan.branch_steps().map(|step| step.action).collect())
         }
         Some(ReportContent::Outcomes(outcomes)) => {

@@ -49,7 +49,7 @@ impl ReportKind {
         }
     }
 
-    /// The word for a plan in it.
+    /// The word for a plan in a report of this kind.
     pub const fn plan_word(self) -> &'static str {
         if matches!(self, Self::Drift) { "drift" } else { "plan" }
     }
@@ -255,7 +255,7 @@ impl<'a> Outcomes<'a> {
         applied: &'a Applied,
         left_out: &'a [LeftOut],
     ) -> Self {
-        let counts = OutcomeCounts::of(&applied.steps);
+        let counts = OutcomeCounts::from_steps(&applied.steps);
         let (acknowledged, saved_plan) = (plan.acknowledged.as_slice(), None);
         Self { run, counts, plan, applied, acknowledged, left_out, saved_plan }
     }
@@ -282,7 +282,7 @@ pub struct OutcomeCounts {
 
 impl OutcomeCounts {
     /// Counts `steps`.
-    pub fn of(steps: &[StepResult]) -> Self {
+    pub fn from_steps(steps: &[StepResult]) -> Self {
         let mut counts = Self::default();
         for step in steps {
             *match step.outcome {
@@ -299,7 +299,7 @@ impl OutcomeCounts {
     }
 
     /// The counts with their words, in display order, with zeros.
-    pub const fn named(&self) -> [(usize, &'static str); 7] {
+    pub const fn labelled(&self) -> [(usize, &'static str); 7] {
         [
             (self.done, "done"),
             (self.already, "already done"),

@@ -17,7 +17,7 @@ impl Marker {
     const MAX_NAME_BYTES: usize = 64;
 
     /// The marker in the first line of `text`.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         let name = text.lines().next()?.trim_end().strip_prefix(START)?.strip_suffix(END)?;
         name.parse().ok()
     }
@@ -34,10 +34,10 @@ impl FromStr for Marker {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let fits = (1..=Self::MAX_NAME_BYTES).contains(&name.len())
+        let is_valid = (1..=Self::MAX_NAME_BYTES).contains(&name.len())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
         // Two hyphens would end the HTML comment.
-        if fits && !name.contains("--") {
+        if is_valid && !name.contains("--") {
             Ok(Self(name.to_owned()))
         } else {
             Err(format!(
@@ -65,7 +65,7 @@ mod tests {
             let marker: Marker = name.parse().unwrap();
             assert_eq!(marker.to_string(), format!("<!-- undrift:{name} -->"));
             for text in [format!("{marker}"), format!("{marker}\r\nx"), format!("{marker} \nx")] {
-                assert_eq!(Marker::of(&text), Some(marker.clone()), "{text:?}");
+                assert_eq!(Marker::from_text(&text), Some(marker.clone()), "{text:?}");
             }
             for text in [
                 format!("\n{marker}"),
@@ -73,7 +73,7 @@ mod tests {
                 format!("> {marker}\n"),
                 format!("{marker}x"),
             ] {
-                assert_eq!(Marker::of(&text), None, "{text:?}");
+                assert_eq!(Marker::from_text(&text), None, "{text:?}");
             }
         }
     }
@@ -82,7 +82,11 @@ mod tests {
     fn a_name_cannot_leave_its_comment() {
         for wrong in ["", "a b", "a-->", "a--b", "é", "a\n", &"a".repeat(65)] {
             assert!(wrong.parse::<Marker>().is_err(), "{wrong:?}");
-            assert_eq!(Marker::of(&format!("<!-- undrift:{wrong} -->\n")), None, "{wrong:?}");
+            assert_eq!(
+                Marker::from_text(&format!("<!-- undrift:{wrong} -->\n")),
+                None,
+                "{wrong:?}"
+            );
         }
     }
 }

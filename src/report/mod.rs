@@ -1,6 +1,6 @@
 //! Renders plans and reports, for people and for machines.
 //!
-//! A renderer walks finished values and decides nothing. [`terminal`] writes text for people. Files
+//! A renderer reads finished values and makes no decisions. [`terminal`] writes text for people. Files
 //! have one [`model`] and several [`Format`]s: [`json`] for programs, [`markdown`] for the comment
 //! of a merge request, [`gitlab_terraform`] and [`code_quality`] for its widgets, [`html`] for a
 //! page. Names and messages come from manifests and from the service and may be hostile; text for
@@ -56,14 +56,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// A sentence for each section that was rehearsed with nothing but its description.
-    pub fn rehearsals(&self) -> impl Iterator<Item = String> {
-        self.rehearsed.iter().map(|section| rehearsal(section))
+    /// A sentence for each section for which the sandbox has only its description.
+    pub fn rehearsal_sentences(&self) -> impl Iterator<Item = String> {
+        self.rehearsed.iter().map(|section| rehearsal_sentence(section))
     }
 }
 
 /// The sentence for such a section.
-pub fn rehearsal(section: &str) -> String {
+pub fn rehearsal_sentence(section: &str) -> String {
     format!("`{section}`: rehearsed against its own description")
 }
 
@@ -83,7 +83,7 @@ pub struct SnapshotSource {
 pub struct TextStyle {
     /// Use colours.
     pub colour: bool,
-    /// The columns to wrap at; `None` outside a terminal, where nothing is wrapped.
+    /// The width in columns at which lines are wrapped; `None` outside a terminal: no wrapping.
     pub width: Option<usize>,
     /// Show everything, without folding or truncating.
     pub full: bool,
@@ -93,6 +93,6 @@ pub struct TextStyle {
 impl From<TextStyle> for crate::diagnostic::DiagnosticStyle {
     fn from(style: TextStyle) -> Self {
         let width = style.width.unwrap_or(Self::default().width);
-        Self { colour: style.colour, width, full: style.full }
+        Self { has_colour: style.colour, width, is_full: style.full }
     }
 }

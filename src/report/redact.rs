@@ -2,7 +2,7 @@
 //!
 //! Removing a secret from the finished text could rename keys, if it is a common word, or break the
 //! JSON, if it has several lines. So this serializer wraps the one that writes, and changes only
-//! texts. Names of fields and variants are words of the format and stay. A text that
+//! texts. Names of fields and variants are words of the format and are not changed. A text that
 //! is a word of the format serializes as a variant ([`crate::text::word`]).
 
 use serde::{
@@ -18,9 +18,9 @@ use crate::{catalogue, secret::Secrets};
 /// The meaning of the keys of mappings. Field names of structs are never data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Words of the format, all of them.
+    /// All keys are words of the format.
     Words,
-    /// Data, except those of the outermost mapping and names of fields.
+    /// Keys are data, except those of the outermost mapping.
     Data,
 }
 
@@ -54,11 +54,11 @@ struct RedactionRule<'s> {
 enum Depth {
     Outermost,
     Key,
-    Within,
+    Inner,
 }
 
 impl<'s> RedactionRule<'s> {
-    /// `value` at `depth` inside this one.
+    /// `value`, a part of this value, with the rule for its depth.
     const fn redacted_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
@@ -66,15 +66,15 @@ impl<'s> RedactionRule<'s> {
         Redacted { value, rule: RedactionRule { depth, ..self } }
     }
 
-    const fn within<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
+    const fn redacted_inside<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
     where
         's: 'v,
     {
-        self.redacted_at(value, Depth::Within)
+        self.redacted_at(value, Depth::Inner)
     }
 }
 
-/// Removes secrets from texts on their way to `inner`.
+/// Removes secrets from texts and passes them to `inner`.
 struct RedactingSerializer<'s, S> {
     inner: S,
     rule: RedactionRule<'s>,
@@ -89,7 +89,7 @@ macro_rules! pass {
     };
 }
 
-/// Begins values with parts, which have the same rule.
+/// Begins values with parts, to which the same rule applies.
 macro_rules! begin {
     ($($method:ident($($argument:ident: $type:ty),*) -> $parts:ident;)*) => {
         $(type $parts = RedactingSerializer<'s, S::$parts>;
@@ -125,7 +125,7 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
 
     fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
         match self.rule.depth {
-            Depth::Key if catalogue::name(text).is_some() => self.inner.serialize_str(text),
+            Depth::Key if catalogue::field_name(text).is_some() => self.inner.serialize_str(text),
             _ => self.inner.serialize_str(&self.rule.secrets.redact(text)),
         }
     }
@@ -147,7 +147,12 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
         variant: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_variant(name, index, variant, &self.rule.within(value))
+        self.inner.serialize_newtype_variant(
+            name,
+            index,
+            variant,
+            &self.rule.redacted_inside(value),
+        )
     }
 
     begin! {
@@ -168,7 +173,7 @@ macro_rules! parts {
             type Ok = S::Ok;
             type Error = S::Error;
             fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), S::Error> {
-                self.inner.$method($($name,)? &self.rule.within(value))
+                self.inner.$method($($name,)? &self.rule.redacted_inside(value))
             }
             fn end(self) -> Result<S::Ok, S::Error> {
                 self.inner.end()
@@ -192,14 +197,14 @@ impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     // A flattened struct serializes as a mapping; that is the outermost one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
-            RedactionRule { keys: Keys::Data, depth: Depth::Within, .. } => {
+            RedactionRule { keys: Keys::Data, depth: Depth::Inner, .. } => {
                 self.inner.serialize_key(&self.rule.redacted_at(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
         }
     }
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_value(&self.rule.within(value))
+        self.inner.serialize_value(&self.rule.redacted_inside(value))
     }
     fn end(self) -> Result<S::Ok, S::Error> {
         self.inner.end()
@@ -221,13 +226,13 @@ mod tests {
             json::JsonReport,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
         },
-        secret::{MARK, Secret},
+        secret::{SECRET_MARK, Secret},
         value::{Json, Object},
     };
 
     fn known<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Secrets {
         let mut known = Secrets::default();
-        secrets.into_iter().for_each(|secret| known.also_redact(Secret::new(secret.as_ref())));
+        secrets.into_iter().for_each(|secret| known.add_redaction(Secret::new(secret.as_ref())));
         known
     }
 
@@ -292,7 +297,7 @@ mod tests {
                 });
             }
             (whole, struck) if whole == struck => {}
-            (Json::String(_), Json::String(text)) if text.contains(MARK) => {
+            (Json::String(_), Json::String(text)) if text.contains(SECRET_MARK) => {
                 changed.insert(path.to_owned());
             }
             _ => panic!("{path}: {whole} became {struck}"),
@@ -349,9 +354,9 @@ mod tests {
     fn keys_below_extra_are_data() {
         let secrets = known(["canary-key", "description", "cadence"]);
         let value = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": "canary-key"}}}], "canary-key": 1});
-        let data = json!({"changes": [{"value": {MARK: {"cadence": 1, "x [secret]": MARK}}}], "canary-key": 1});
+        let data = json!({"changes": [{"value": {SECRET_MARK: {"cadence": 1, "x [secret]": SECRET_MARK}}}], "canary-key": 1});
         assert_eq!(struck(&value, Keys::Data, &secrets), data);
-        let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": MARK}}}], "canary-key": 1});
+        let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": SECRET_MARK}}}], "canary-key": 1});
         assert_eq!(struck(&value, Keys::Words, &secrets), words);
         let names = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -361,7 +366,7 @@ mod tests {
         };
         assert_eq!(
             names(&["description", "cadence", "canary-key"]),
-            json!(["description", "cadence", MARK])
+            json!(["description", "cadence", SECRET_MARK])
         );
     }
 

@@ -1,8 +1,8 @@
 //! The record of apply runs: one line of JSON per run, to find out later who changed what from
 //! where.
 //!
-//! It separates what the run itself knows from the variables of the job, which the author of the
-//! pipeline can set.
+//! It separates the facts that undrift itself finds from the variables of the job, which the author of
+//! the pipeline can set.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub struct CiJob {
 
 impl CiJob {
     /// Reads the variables through `variable`, cut to 256 characters.
-    pub fn of<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
+    pub fn from_variables<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
         let text = |name| variable(name).map(|value| value.chars().take(MAX_CHARS).collect());
         Self {
             project: text("CI_PROJECT_PATH"),
@@ -94,7 +94,7 @@ impl CiJob {
 
 impl RecordLine {
     /// The record of a run in a job that began at `started_at`.
-    pub fn begun(started_at: String, job: CiJob) -> Self {
+    pub fn new(started_at: String, job: CiJob) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { format_version, tool_version, started_at, job, ..Self::default() }
     }
@@ -116,15 +116,15 @@ mod tests {
     #[test]
     fn a_line_is_one_line_without_secrets_whatever_a_job_says() {
         let long = "x".repeat(1_000);
-        let job = CiJob::of(|name| match name {
+        let job = CiJob::from_variables(|name| match name {
             "CI_PROJECT_PATH" => Some(long.as_str()),
             "CI_COMMIT_SHA" => Some("a\nb\u{1b}[31m\u{202e}"),
             "GITLAB_USER_LOGIN" => Some("my-own-canary-token"),
             _ => None,
         });
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new("my-own-canary-token"));
-        let line = RecordLine::begun("2030-01-01T00:00:00Z".into(), job).to_line(&secrets).unwrap();
+        secrets.add_redaction(Secret::new("my-own-canary-token"));
+        let line = RecordLine::new("2030-01-01T00:00:00Z".into(), job).to_line(&secrets).unwrap();
         assert_eq!(line.lines().count(), 1);
         assert!(line.len() < 1_000 && !line.contains("canary"), "{line}");
         assert!(!line.trim_end().contains(crate::text::is_unsafe), "{line:?}");

@@ -18,7 +18,7 @@ use super::cases::{Case, cases};
 const CANARY: &str = "canary-7f3a9c21";
 const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
-const STYLE: DiagnosticStyle = DiagnosticStyle { colour: false, width: 120, full: true };
+const STYLE: DiagnosticStyle = DiagnosticStyle { has_colour: false, width: 120, is_full: true };
 
 /// All cases, with their files in a folder.
 struct Corpus {
@@ -98,7 +98,8 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
         assert_silent(&case.name, &serde_json::to_string(&loaded.diagnostics).unwrap());
         assert_silent(&case.name, &format!("{:?}", loaded.diagnostics));
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) = loaded.report(DiagnosticStyle { colour, width, full: false });
+            let (report, _) =
+                loaded.report(DiagnosticStyle { has_colour: colour, width, is_full: false });
             assert_silent(&case.name, &report);
         }
     }
@@ -270,7 +271,7 @@ fn the_corpus_is_large_and_every_code_in_it_is_explained_with_an_example() {
             faulty += 1;
         }
         for diagnostic in diagnostics {
-            let code = codes::of(diagnostic.code)
+            let code = codes::find_code(diagnostic.code)
                 .unwrap_or_else(|| panic!("{name}: `{}` has no explanation", diagnostic.code));
             assert!(
                 code.example().is_some() || WITHOUT_EXAMPLE.contains(&code.name),

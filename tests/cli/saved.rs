@@ -325,8 +325,8 @@ fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
         assert_eq!(run(&place, "apply plan.saved --yes").0, 5);
         let mut json: Json = serde_json::from_str(&edited).unwrap();
         json.as_object_mut().unwrap().remove("id");
-        json["id"] = undrift::digest::of(&json).into();
-        fs::write(&at, undrift::plan::saved::text_of(json)).unwrap();
+        json["id"] = undrift::digest::json_digest(&json).into();
+        fs::write(&at, undrift::plan::saved::file_text(json)).unwrap();
         let (code, _, stderr) = run(&place, "apply plan.saved --yes");
         assert_eq!(code, 3, "{elsewhere}: {stderr}");
         let why = format!("was made of `{elsewhere}`, which is not below here");

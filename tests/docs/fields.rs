@@ -25,7 +25,7 @@ This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it ag
 
 #[test]
 fn the_page_of_fields_is_up_to_date() {
-    let [keys, values] = schema::shared();
+    let [keys, values] = schema::shared_schemas();
     let mut page = format!(
         "{INTRODUCTION}\n# In any document but `kind: Acknowledge`\n\n{}\n# In any entry or value\n\n\
          An entry of a list may also say `state: absent` (it must not exist), `state: unmanaged` (others\n\
@@ -83,7 +83,7 @@ fn document(kind: &str, schema: &Json) -> String {
     let description = schema["description"].as_str().unwrap();
     format!(
         "\n# `kind: {kind}`\n\n{description}\nIt must have {}.\n\n{}",
-        text::joined(&required),
+        text::join_words(&required),
         table("key", schema)
     )
 }

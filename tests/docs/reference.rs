@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use undrift::{catalogue::everywhere, diagnostic::codes::CODES, manifest::schema};
+use undrift::{catalogue::all_sections, diagnostic::codes::CODES, manifest::schema};
 
 use crate::{fields::table, is_current};
 
@@ -77,7 +77,7 @@ fn options() -> BTreeSet<String> {
 fn own_keys() -> BTreeSet<String> {
     let of_documents = schema::document_names().into_iter().filter(|name| !name.contains('.'));
     let is_kind = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
-    let is_section = |name: &String| everywhere().any(|section| section.section == *name);
+    let is_section = |name: &String| all_sections().any(|section| section.section == *name);
     of_documents.filter(|name| !is_kind(name) && !is_section(name)).collect()
 }
 

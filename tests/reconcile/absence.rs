@@ -65,7 +65,7 @@ async fn agrees(scope: Scope) {
         let there = if scope == Scope::Group { json!({"path": path}) } else { there };
         seed[list].as_array_mut().unwrap().push(there);
     }
-    let mut world = World::new(Profile::default().at(Release::new(18, 9)), seed).await;
+    let mut world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;
     world.acknowledged = vec!["protection:**"];
     for (name, (of, op, what)) in cases {
         let path = if scope == Scope::Group { name } else { format!("acme/{name}") };
@@ -80,12 +80,12 @@ async fn agrees(scope: Scope) {
             method: Some(http::Method::GET),
             path_contains: op.path.replace(":id", &id.to_string()),
             nth: 0,
-            what: what.clone(),
+            effect: what.clone(),
         });
         let about = format!("{of:?} {what:?}");
         let outcome = world.apply().await;
         let shown = outcome.plan.steps.iter().map(|step| step.address.clone());
-        let left_out = outcome.plan.unread();
+        let left_out = outcome.plan.unread_containers();
         let shown: Vec<_> = shown.filter(|step| !left_out.contains(&step.path)).collect();
         let sent = outcome.applied.iter().flat_map(|applied| &applied.steps);
         let sent: Vec<Address> = sent.map(|step| step.address.clone()).collect();
@@ -132,14 +132,14 @@ async fn unread(world: &World) -> Vec<(String, Option<Withheld>, String)> {
 async fn a_document_is_never_absent() {
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "top"}));
-    let world = World::new(Profile::default().at(Release::new(18, 9)), seed).await;
+    let world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;
     let rule = json!({"merge_request_approval_setting": {"allow_author_approval": false}});
     world.declare(&[group("top", rule)]);
     world.sandbox.add_fault(InjectedFault {
         method: Some(http::Method::GET),
         path_contains: "/merge_request_approval_setting".into(),
         nth: 0,
-        what: FaultEffect::EmptyBody,
+        effect: FaultEffect::EmptyBody,
     });
     let outcome = world.apply().await;
     assert_eq!(outcome.plan.steps.len(), 0);
@@ -153,7 +153,7 @@ async fn a_section_above_the_tier_names_it_and_the_rest_is_applied() {
     let mut seed = seed(&[json!({"path": "acme/shop", "branches": ["main"], "members": [
         {"user": "alice", "access_level": 30}]})]);
     seed["tier"] = "free".into();
-    let mut world = World::new(Profile::default().at(Release::new(18, 9)), seed).await;
+    let mut world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;
     world.acknowledged = vec!["protection:**"];
     world.declare(&[
         group("acme", json!({"hooks": [{"url": "https://a.example.org"}], "push_rule": {"member_check": true}})),
@@ -189,7 +189,7 @@ async fn a_section_above_the_tier_names_it_and_the_rest_is_applied() {
 async fn a_group_proves_its_licence_only_by_what_a_licence_shows() {
     let mut seed = seed(&[]);
     seed["tier"] = "free".into();
-    let world = World::new(Profile::default().at(Release::new(18, 9)), seed).await;
+    let world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;
     assert_eq!(world.get("/groups/acme").await["wiki_access_level"], "enabled");
     world.declare(&[group("acme", json!({"push_rule": {"member_check": true}}))]);
     assert_eq!(world.plan().await.steps.len(), 0);
@@ -219,7 +219,7 @@ async fn a_feature_that_is_off_is_said_to_be_off() {
     ];
     for (features, section, declared) in cases {
         let world = World::new(
-            Profile::default().at(Release::new(18, 9)),
+            Profile::default().with_release(Release::new(18, 9)),
             seed(&[json!({"path": "acme/shop", "branches": ["main"]})]),
         )
         .await;
@@ -255,7 +255,7 @@ async fn a_feature_that_is_off_is_said_to_be_off() {
 #[tokio::test]
 async fn a_field_that_the_service_drops_is_not_available_here() {
     let shop = seed(&[json!({"path": "acme/shop"})]);
-    let mut world = World::new(Profile::default().at(Release::new(18, 9)), shop).await;
+    let mut world = World::new(Profile::default().with_release(Release::new(18, 9)), shop).await;
     world.quirk = Some(|_, path, body| {
         path.contains("/packages/protection")
             .then(|| body.as_object_mut()?.remove("minimum_access_level_for_delete"));

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
-    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Goal, Mode},
+    absorb::{self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Goal},
     address::Selector,
     apply,
     desired::Container,
@@ -45,11 +45,13 @@ impl World {
         let each = async |container: &Container, mut live: Live| {
             let path = &container.path;
             let container = desired.containers.iter().find(|own| own.path == *path).unwrap();
-            let plan = apply::plan(&observer, container, &mut live, &settings).await?;
-            let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
-            let words = Excerpt::of(container.scope, path, &live, &names, &words);
+            let plan = apply::plan_with_answers(&observer, container, &mut live, &settings).await?;
+            let names =
+                observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
+            let words = Excerpt::from_live(container.scope, path, &live, &names, &words);
             let (plan, words) = (&plan, words.as_ref());
-            let seen = Compared { container, plan, live: &live, names: &names, words };
+            let seen =
+                ContainerComparison { container, plan, live: &live, names: &names, excerpt: words };
             let (goals, refused) = absorb::find_drift(&seen, &chosen);
             let mut found = found.lock().unwrap();
             found.0.extend(goals);
@@ -61,7 +63,7 @@ impl World {
     }
 
     /// Edits the manifests so that they declare the goals.
-    fn absorb(&self, goals: &[Goal], mode: Mode) -> Result<Absorbed, AbsorbError> {
+    fn absorb(&self, goals: &[Goal], mode: AbsorbMode) -> Result<Absorbed, AbsorbError> {
         let read = |file: &std::sync::Arc<str>| {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
         };
@@ -69,7 +71,7 @@ impl World {
             let loaded = manifest::load_with(
                 &self.root(),
                 &self.around(),
-                &Options { instead: Some(texts), ..Options::default() },
+                &Options { replaced_texts: Some(texts), ..Options::default() },
             );
             let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
             loaded.desired.ok_or(said)
@@ -85,7 +87,7 @@ impl World {
     pub(crate) async fn absorb_all(&self, chosen: &[&str]) -> String {
         let (goals, refused) = self.drift(chosen).await;
         assert_eq!(refused, []);
-        self.absorb(&goals, Mode::Own).unwrap();
+        self.absorb(&goals, AbsorbMode::OwnDocument).unwrap();
         self.text()
     }
 
@@ -145,7 +147,7 @@ fn any_drift_can_be_absorbed() {
     let layers = (any::<u16>(), any::<bool>());
     random::cases(12)
         .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
-            let mode = if at_source { Mode::AtSource } else { Mode::Own };
+            let mode = if at_source { AbsorbMode::AtSource } else { AbsorbMode::OwnDocument };
             runtime.block_on(async {
                 let world = random::world().await;
                 let old = layered_out(random::documents(old_group.clone(), old.clone()), moved);
@@ -156,7 +158,8 @@ fn any_drift_can_be_absorbed() {
                 let before = commented(&old);
                 world.write(&before);
                 let (goals, refused) = world.drift(&["**"]).await;
-                let is_secret = |refusal: &AbsorbRefusal| refusal.why.contains("may be a secret");
+                let is_secret =
+                    |refusal: &AbsorbRefusal| refusal.reason.contains("may be a secret");
                 assert!(refused.iter().all(is_secret), "{refused:#?}\n{before}");
                 world
                     .absorb(&goals, mode)
@@ -231,7 +234,7 @@ async fn layered() -> World {
     world
 }
 
-async fn absorbed(world: &World, chosen: &[&str], mode: Mode) -> (String, Absorbed) {
+async fn absorbed(world: &World, chosen: &[&str], mode: AbsorbMode) -> (String, Absorbed) {
     let (goals, refused) = world.drift(chosen).await;
     assert_eq!(refused, []);
     let absorbed = world.absorb(&goals, mode).unwrap();
@@ -256,7 +259,7 @@ async fn the_own_document_outranks_rules() {
     let hidden = json!({"key": "NEW", "value": "glpat-0123456789abcdef"});
     world.call("POST", &format!("{shop}/variables"), Some(hidden)).await;
     let (changed, absorbed) =
-        absorbed(&world, &["acme/shop", "acme/shop#variables/*"], Mode::Own).await;
+        absorbed(&world, &["acme/shop", "acme/shop#variables/*"], AbsorbMode::OwnDocument).await;
     assert_eq!(
         changed,
         "\
@@ -273,7 +276,7 @@ async fn the_own_document_outranks_rules() {
 +  - {key: REGION, value: us}
 "
     );
-    assert!(absorbed.others.is_empty());
+    assert!(absorbed.other_containers.is_empty());
     let plan = world.plan().await;
     assert!(plan.steps.is_empty() && plan.problems.is_empty(), "{plan:#?}");
 }
@@ -317,7 +320,7 @@ unlisted: {{shares: delete, protected_tags: delete, protected_branches: delete}}
     }
     let (goals, refused) = world.drift(&["**"]).await;
     assert_eq!(refused, []);
-    world.absorb(&goals, Mode::Own).unwrap();
+    world.absorb(&goals, AbsorbMode::OwnDocument).unwrap();
     assert_eq!(world.text(), new);
 }
 
@@ -328,7 +331,7 @@ async fn rules_are_edited_at_their_source_on_request() {
     let settings = json!({"merge_method": "merge", "topics": ["web"], "lfs_enabled": false});
     world.call("PUT", shop, Some(settings)).await;
     world.call("DELETE", &format!("{shop}/variables/LEVEL"), None).await;
-    let (changed, absorbed) = absorbed(&world, &["acme/shop"], Mode::AtSource).await;
+    let (changed, absorbed) = absorbed(&world, &["acme/shop"], AbsorbMode::AtSource).await;
     assert_eq!(
         changed,
         "\
@@ -341,7 +344,7 @@ async fn rules_are_edited_at_their_source_on_request() {
 +settings: {lfs_enabled: false}
 "
     );
-    let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
+    let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
     assert_eq!(others, ["acme/other"]);
 }
 
@@ -365,7 +368,7 @@ async fn a_change_of_a_list_stays_one() {
         world.call("PUT", "/projects/acme%2Fshop", Some(json!({"topics": live}))).await;
         let (goals, refused) = world.drift(&["acme/shop"]).await;
         assert_eq!(refused, []);
-        let absorbed = world.absorb(&goals, Mode::Own);
+        let absorbed = world.absorb(&goals, AbsorbMode::OwnDocument);
         assert_eq!(absorbed.is_ok(), after.is_some(), "{before}: {absorbed:?}");
         assert_eq!(world.text(), text(after.unwrap_or(before)));
     }
@@ -379,7 +382,7 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
     world.call("PUT", &format!("{shop}/variables/REGION"), Some(masked)).await;
     let (goals, refused) = world.drift(&["acme/shop"]).await;
     assert_eq!(goals, []);
-    let why: Vec<_> = refused.iter().map(|refusal| refusal.why.as_str()).collect();
+    let why: Vec<_> = refused.iter().map(|refusal| refusal.reason.as_str()).collect();
     assert_eq!(why, ["`value`: no manifest can express the live value, or it may be a secret"]);
     assert_eq!(
         refused[0].origin.as_ref().map(ToString::to_string).as_deref(),
@@ -387,8 +390,10 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
     );
     world.call("PUT", &format!("{shop}/variables/URL"), Some(json!({"value": "x"}))).await;
     let (goals, _) = world.drift(&["acme/shop#variables/URL@*"]).await;
-    let Err(AbsorbError::Refused(refused)) = world.absorb(&goals, Mode::AtSource) else { panic!() };
-    assert_eq!(refused[0].why, "it is written as a template");
+    let Err(AbsorbError::Refused(refused)) = world.absorb(&goals, AbsorbMode::AtSource) else {
+        panic!()
+    };
+    assert_eq!(refused[0].reason, "it is written as a template");
     assert_eq!(world.text(), LAYERED);
 }
 
@@ -396,7 +401,7 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
 async fn a_project_archived_by_hand_is_declared_archived() {
     let world = layered().await;
     world.call("POST", "/projects/acme%2Fshop/archive", None).await;
-    let (changed, _) = absorbed(&world, &["acme/shop"], Mode::Own).await;
+    let (changed, _) = absorbed(&world, &["acme/shop"], AbsorbMode::OwnDocument).await;
     assert_eq!(changed, "+archived: true\n");
 }
 
@@ -414,14 +419,16 @@ async fn a_value_shared_by_entries_is_not_changed_for_all() {
     let open = || Some(json!({"value": "x", "protected": false}));
     world.call("PUT", &variable("A"), open()).await;
     let (goals, _) = world.drift(&["acme/shop"]).await;
-    let Err(AbsorbError::Refused(refused)) = world.absorb(&goals, Mode::Own) else { panic!() };
+    let Err(AbsorbError::Refused(refused)) = world.absorb(&goals, AbsorbMode::OwnDocument) else {
+        panic!()
+    };
     let why =
         "the edit would also change the declaration of `acme/shop#variables`; edit it by hand";
-    assert_eq!((refused[0].why.as_str(), world.text()), (why, text("")));
+    assert_eq!((refused[0].reason.as_str(), world.text()), (why, text("")));
     world.call("PUT", &variable("A"), Some(json!({"value": "x", "protected": true}))).await;
     world.call("PUT", &variable("B"), open()).await;
     let (goals, _) = world.drift(&["acme/shop#variables/B@*"]).await;
-    world.absorb(&goals, Mode::Own).unwrap();
+    world.absorb(&goals, AbsorbMode::OwnDocument).unwrap();
     assert_eq!(world.text(), text(", protected: false"));
     assert!(world.plan().await.steps.is_empty());
 }

@@ -92,7 +92,7 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/1".into(),
                 nth: 0,
-                what: undrift::sandbox::FaultEffect::StatusBefore(403),
+                effect: undrift::sandbox::FaultEffect::StatusBefore(403),
             });
         })
         .await
@@ -129,7 +129,7 @@ async fn an_object_created_by_another_run_counts_as_already_done() {
                 method: Some(http::Method::POST),
                 path_contains: path.into(),
                 nth: 1,
-                what,
+                effect: what,
             });
             let outcome = world.apply().await;
             let ends = ends(&outcome);
@@ -156,7 +156,7 @@ async fn steps_after_a_revoked_token_are_not_started() {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/".into(),
                 nth: 0,
-                what: undrift::sandbox::FaultEffect::StatusBefore(401),
+                effect: undrift::sandbox::FaultEffect::StatusBefore(401),
             });
         })
         .await
@@ -181,7 +181,7 @@ async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
         method: Some(http::Method::POST),
         path_contains: "/projects".into(),
         nth: 0,
-        what: undrift::sandbox::FaultEffect::StatusBefore(400),
+        effect: undrift::sandbox::FaultEffect::StatusBefore(400),
     });
     let ends = ends(&world.apply().await);
     assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
@@ -224,7 +224,7 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
 
 /// Whether its project accepts no changes afterwards.
 fn closes(step: &Step) -> bool {
-    step.takes(Capability::Writable)
+    step.removes_capability(Capability::Writable)
 }
 
 #[tokio::test]
@@ -359,7 +359,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
         _ => convergence::base(of, 0),
     };
     let several: Vec<Section> =
-        undrift::catalogue::everywhere().filter(|of| of.may_come_twice()).collect();
+        undrift::catalogue::all_sections().filter(|of| of.allows_duplicates()).collect();
     let below = |scope: Scope| {
         let of_scope = several.iter().filter(|of| of.home.scope == scope);
         Json::Object(of_scope.map(|of| (of.section.into(), json!([entry(*of)]))).collect())
@@ -374,7 +374,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     world.set("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
     world.trusts = Duration::from_secs(60);
     let count = async |world: &World, of: &Section| {
-        let id = of.home.scope.of("acme", "acme%2Fshop");
+        let id = of.home.scope.choose("acme", "acme%2Fshop");
         let path = of.home.operations.list.unwrap().row().path.replace(":id", id);
         let rows = world.get(&path).await;
         let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap());
@@ -407,7 +407,7 @@ async fn a_new_topic_of_several_projects_is_sent_again() {
             method: Some(http::Method::POST),
             path_contains: "/projects".into(),
             nth,
-            what: FaultEffect::SameTopic,
+            effect: FaultEffect::SameTopic,
         });
     }
     world.converge("one topic").await;

@@ -26,13 +26,13 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     let found = Mutex::new((Plan::default(), BaseComparison::default(), Vec::new()));
     let containers: Vec<_> = head.containers.iter().collect();
     let each = async |container: &Container, mut live| {
-        let BranchPlan { plan, rest, comparison: against } =
+        let BranchPlan { plan, branch_part: rest, comparison: against } =
             apply::plan_against(&observer, container, base, drift, &mut live, &settings).await?;
         let mut found = found.lock().unwrap();
         found.0.add(container, plan, live);
         found.1.extend(against);
         match rest {
-            BranchPart::All => found.2.push(container.clone()),
+            BranchPart::Whole => found.2.push(container.clone()),
             BranchPart::Some(rest) => found.2.push(*rest),
             BranchPart::Nothing => {}
         }
@@ -41,7 +41,7 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     observer.read_all(&containers, 4, each).await.unwrap();
     let (mut plan, against, mut containers) = found.into_inner().unwrap();
     plan.base = Some(against);
-    let mut plan = plan.sorted(&world.extent);
+    let mut plan = plan.into_sorted(&world.extent);
     let acknowledged: Vec<_> =
         world.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
     plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
@@ -62,8 +62,8 @@ async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) 
         observer: &observer,
         writer: &writer,
         settings: &settings,
-        ahead: 4,
-        trusts: world.trusts,
+        max_containers: 4,
+        trust_duration: world.trusts,
     };
     let applied = apply.run(&approved, |_| ()).await;
     let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
@@ -120,7 +120,7 @@ fn drift_stays_unless_it_is_healed() {
                 let base = world.desired().containers;
                 world.declare(&documents(mixed(&old, &other, mask)));
                 let head = world.desired();
-                let base = Base::of(base, &head.containers);
+                let base = Base::from_containers(base, &head.containers);
 
                 let (first, _) = plan_against(&world, &head, &base, true).await;
                 let (second, _) = plan_against(&world, &head, &base, true).await;
@@ -180,7 +180,7 @@ fn drift_that_a_change_needs_is_repaired() {
         let base = world.desired().containers;
         world.declare(&[project("acme/shop", after)]);
         let head = world.desired();
-        let base = Base::of(base, &head.containers);
+        let base = Base::from_containers(base, &head.containers);
         let plan = apply_against(&world, &head, &base, false).await;
         let done: Vec<_> = plan
             .steps
@@ -213,7 +213,7 @@ fn excluded_drift_is_not_repaired_for_a_change() {
         let base = world.desired().containers;
         world.declare(&[project("acme/shop", sections("ff"))]);
         let head = world.desired();
-        let base = Base::of(base, &head.containers);
+        let base = Base::from_containers(base, &head.containers);
         let plan = apply_against(&world, &head, &base, false).await;
         let all = |steps: &[Step]| differences(steps).into_iter().collect::<Vec<_>>();
         assert_eq!(all(&plan.steps), ["Update acme/shop#settings merge_method"]);
@@ -248,11 +248,11 @@ fn only_containers_with_changed_declarations_are_read() {
         let base = world.desired().containers;
         world.declare(&documents("new"));
         let mut head = world.desired();
-        let base = Base::of(base, &head.containers);
+        let base = Base::from_containers(base, &head.containers);
         let before = world.requests().len();
         plan_against(&world, &head, &base, true).await;
         let all = world.requests().len() - before;
-        head.containers = base.changed(head.containers);
+        head.containers = base.changed_containers(head.containers);
         assert_eq!(head.containers.len(), 1);
         let before = world.requests().len();
         let (plan, _) = plan_against(&world, &head, &base, true).await;
@@ -275,12 +275,12 @@ fn a_deleted_group_is_created_for_its_new_projects() {
         let world = World::new(Profile::default(), seed(&[])).await;
         world.declare(&before);
         let base = world.desired().containers;
-        let nothing = Base::of(base.clone(), &base);
+        let nothing = Base::from_containers(base.clone(), &base);
         let (plan, rest) = plan_against(&world, &world.desired(), &nothing, false).await;
         assert!(plan.steps.is_empty() && rest.containers.is_empty(), "all of it is drift");
         world.declare(&after);
         let head = world.desired();
-        let base = Base::of(base, &head.containers);
+        let base = Base::from_containers(base, &head.containers);
         let plan = apply_against(&world, &head, &base, false).await;
         let done: Vec<_> =
             plan.steps.iter().map(|s| format!("{} {:?}", s.address, s.label.unwrap())).collect();

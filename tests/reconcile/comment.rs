@@ -42,7 +42,7 @@ fn of(merge_request: u64) -> MergeRequestRef {
 async fn put(world: &World, place: &MergeRequestRef, text: &str) -> Result<Comment, CommentError> {
     let (observer, _) = world.connect_as("ci", &Desired::default()).await.unwrap();
     let client = WriteClient::new(observer.client().clone());
-    comment::put(&client, observer.caller().id, place, &marker(), &body(text)).await
+    comment::put_comment(&client, observer.caller().id, place, &marker(), &body(text)).await
 }
 
 /// The notes of the first merge request as administrators see them, oldest first.
@@ -68,15 +68,15 @@ fn note(author: &str, body: &str) -> Json {
 async fn it_is_written_once_and_edited_then() {
     let world = world(Profile::default(), &[note("eve", "a question")]).await;
     let first = put(&world, &of(1), "one").await.unwrap();
-    assert_eq!((first.outcome, &first.copies[..]), (CommentOutcome::Written, &[][..]));
+    assert_eq!((first.outcome, &first.duplicate_ids[..]), (CommentOutcome::Written, &[][..]));
     let same = put(&world, &of(1), "one").await.unwrap();
-    assert_eq!((same.outcome, same.note), (CommentOutcome::Same, first.note));
+    assert_eq!((same.outcome, same.note_id), (CommentOutcome::Unchanged, first.note_id));
     let edited = put(&world, &of(1), "two").await.unwrap();
-    assert_eq!((edited.outcome, edited.note), (CommentOutcome::Edited, first.note));
-    let one = format!("/api/v4{NOTES}/{}", first.note);
+    assert_eq!((edited.outcome, edited.note_id), (CommentOutcome::Edited, first.note_id));
+    let one = format!("/api/v4{NOTES}/{}", first.note_id);
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}"), format!("PUT {one}")]);
     // Somebody edits the comment: it is overwritten.
-    let path = format!("{NOTES}/{}", first.note);
+    let path = format!("{NOTES}/{}", first.note_id);
     let by_hand = json!({"body": format!("{} edited by hand", body("two"))});
     world.call("PUT", &path, Some(by_hand)).await;
     assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, CommentOutcome::Edited);
@@ -100,7 +100,7 @@ async fn no_other_note_counts_as_the_comment() {
     ];
     let world = world(Profile::default(), &others).await;
     let written = put(&world, &of(1), "two").await.unwrap();
-    assert_eq!((written.outcome, written.note), (CommentOutcome::Written, 6));
+    assert_eq!((written.outcome, written.note_id), (CommentOutcome::Written, 6));
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}")]);
 }
 
@@ -114,7 +114,7 @@ async fn it_is_found_behind_pages_that_are_short_and_empty() {
         all.extend(shown(after));
         let world = world(Profile::default(), &all).await;
         let found = put(&world, &of(1), "two").await.unwrap();
-        assert_eq!((found.outcome, found.note), (CommentOutcome::Edited, before as u64 + 1));
+        assert_eq!((found.outcome, found.note_id), (CommentOutcome::Edited, before as u64 + 1));
     }
 }
 
@@ -128,7 +128,10 @@ async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
     ];
     let world = world(Profile::default(), &all).await;
     let found = put(&world, &of(1), "two").await.unwrap();
-    assert_eq!((found.outcome, found.note, found.copies), (CommentOutcome::Edited, 1, vec![3, 4]));
+    assert_eq!(
+        (found.outcome, found.note_id, found.duplicate_ids),
+        (CommentOutcome::Edited, 1, vec![3, 4])
+    );
     assert_eq!(world.writes(), [format!("PUT /api/v4{NOTES}/1")]);
 }
 
@@ -140,7 +143,7 @@ async fn without_all_pages_nothing_is_written() {
             method: Some("GET".parse().unwrap()),
             path_contains: "/notes".into(),
             nth,
-            what: FaultEffect::StatusBefore(403),
+            effect: FaultEffect::StatusBefore(403),
         };
         let world = world(Profile { faults: vec![fault], ..Profile::default() }, &all).await;
         let error = put(&world, &of(1), "one").await.unwrap_err();
@@ -167,7 +170,7 @@ async fn lost_answers_never_cause_a_second_comment() {
                 method: Some(method.parse().unwrap()),
                 path_contains: "/notes".into(),
                 nth: 1,
-                what: what.clone(),
+                effect: what.clone(),
             };
             let world = world(Profile { faults: vec![fault], ..Profile::default() }, &before).await;
             let first = put(&world, &of(1), "one").await;
@@ -179,7 +182,7 @@ async fn lost_answers_never_cause_a_second_comment() {
                 assert!(first.unwrap_err().error().in_doubt_since().is_some(), "{about}");
             }
             let again = put(&world, &of(1), "one").await.unwrap();
-            assert_eq!(again.copies, [0; 0], "{about}");
+            assert_eq!(again.duplicate_ids, [0; 0], "{about}");
             assert_eq!(notes(&world).await, [("ci".to_owned(), body("one"))], "{about}");
         }
     }

@@ -18,7 +18,7 @@ fn shop() -> Json {
 }
 
 async fn world() -> World {
-    let mut world = World::new(Profile::default().at(LATER), seed(&[shop()])).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seed(&[shop()])).await;
     world.acknowledged = vec!["protection:**", "visibility:**"];
     world
 }
@@ -72,7 +72,7 @@ async fn what_a_group_no_longer_replaces_is_read_again() {
 async fn what_a_group_sets_below_is_set_after_it() {
     let mut seeds = seed(&[]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let lock =
         |path: &str, on: bool| group(path, json!({"settings": {"share_with_group_lock": on}}));
@@ -94,7 +94,7 @@ async fn locks_not_foreseen() {
     let other = |name: &str| json!({"path": name, "visibility": "public"});
     let mut seeds = seed(&[shop()]);
     seeds["groups"].as_array_mut().unwrap().extend([other("other"), other("third")]);
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let with = |group: &str, user: &str| {
         let share = json!([{"group": group, "group_access": "developer"}]);
@@ -127,7 +127,7 @@ async fn a_share_is_not_replaced_while_a_lock_forbids_new_ones() {
     let mut seeds = seed(&[shop()]);
     let other = json!({"path": "other", "visibility": "public"});
     seeds["groups"].as_array_mut().unwrap().push(other);
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let with = |level: &str| {
         let share = json!([{"group": "other", "group_access": level}]);
@@ -330,7 +330,7 @@ async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
 async fn with_a_team() -> World {
     let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
     world
 }
@@ -371,7 +371,7 @@ async fn runners_that_no_group_above_allows_are_a_problem() {
 /// A change of the group switches the runners of its projects off, also where a project declares them.
 #[tokio::test]
 async fn runners_that_a_group_switches_off_are_set_after_it() {
-    let mut world = World::new(Profile::default().at(LATER), seed(&[shop()])).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seed(&[shop()])).await;
     world.acknowledged = vec!["protection:**"];
     let of =
         |setting: &str| group("acme", json!({"settings": {"shared_runners_setting": setting}}));
@@ -415,14 +415,14 @@ async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
     };
     let mut seeds = seed(&[]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let world = World::new(Profile::default().at(LATER), seeds.clone()).await;
+    let world = World::new(Profile::default().with_release(LATER), seeds.clone()).await;
     world.declare(&[top(false, false), team(true)]);
     world.converge("in one run").await;
     let codes = |world: &World| -> Vec<_> {
         world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect()
     };
     for (on, below) in [(false, true), (true, false)] {
-        let world = World::new(Profile::default().at(LATER), seeds.clone()).await;
+        let world = World::new(Profile::default().with_release(LATER), seeds.clone()).await;
         world.declare(&[top(on, true), team(below)]);
         world.converge("locked").await;
         assert_eq!(codes(&world), ["no-effect"]);
@@ -466,7 +466,7 @@ async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
     groups[0]["members"].as_array_mut().unwrap().push(json!({"user": "bob", "access_level": 50}));
     let member = json!([{"user": "carol", "access_level": 30}]);
     groups.push(json!({"path": "secret", "visibility": "private", "members": member}));
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let shares = json!([{"group": "secret", "group_access": "developer"}]);
     world.declare(&[project("acme/app", json!({"shares": shares}))]);
@@ -483,7 +483,7 @@ async fn with_another_group() -> World {
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups.push(json!({"path": "other", "visibility": "public"}));
     groups.push(json!({"path": "acme/sub", "visibility": "public"}));
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
 }
@@ -543,7 +543,7 @@ async fn a_rule_waits_for_the_share_and_for_the_member() {
     let mut seeds = seed(&[json!({"path": "zoo/shop", "branches": ["main"]})]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups.extend([json!({"path": "other"}), json!({"path": "zoo"})]);
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let share = json!([{"group": "other", "group_access": "developer"}]);
     let member = json!([{"user": "carol", "access_level": "developer"}]);
@@ -690,7 +690,7 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
     groups.push(json!({"path": "new", "members": member("carol")}));
     groups.push(json!({"path": "team", "members": member("bob")}));
     groups[0]["members"].as_array_mut().unwrap().push(member("alice")[0].clone());
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**", "transfer:**"];
     let rules = |path: &str, users: &[&str]| {
         let rows: Vec<_> = users.iter().map(|user| json!({"user": user})).collect();
@@ -902,7 +902,7 @@ async fn a_group_is_not_made_less_visible_than_what_is_in_it() {
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups[0]["visibility"] = "public".into();
     groups.push(json!({"path": "acme/sub", "visibility": "public"}));
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
     world.acknowledged = vec!["protection:**", "visibility:**"];
     let seen = |visibility: &str| json!({"settings": {"visibility": visibility}});
     let groups = ["acme", "acme/sub"].map(|path| group(path, seen("private")));

@@ -219,7 +219,7 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
             json!({"repository_path_pattern": {"text": "{path}/*"}, "minimum_access_level_for_push": "owner"})
         }
         "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
-        INTEGRATIONS => kind.beside(kind.identity[0]).into(),
+        INTEGRATIONS => kind.example_siblings(kind.identity[0]).into(),
         // For described kinds, the examples.
         _ => {
             // Of two fields that exclude each other, the first.
@@ -242,14 +242,14 @@ const INTEGRATIONS: &str = "integrations";
 
 /// Whether it comes from a description file, or from one like it.
 fn is_described(kind: Section) -> bool {
-    let mut described = catalogue::all().described().iter();
+    let mut described = catalogue::registry().described_operations().iter();
     kind.section == INTEGRATIONS
         || described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
 }
 
 /// Every kind with a section in manifests, in every scope.
 fn sections() -> impl Iterator<Item = Section> {
-    catalogue::everywhere().filter(|section| section.shape != Shape::Container)
+    catalogue::all_sections().filter(|section| section.shape != Shape::Container)
 }
 
 /// Fields of a kind in one scope that are tested in one group or project.
@@ -296,7 +296,11 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let identity = section.identity.contains(&spec.name) && name != "hooks.url";
     !identity
         && !apart
-        && spec.field.available.since.is_none_or(|since| !since.is_late() || since <= release)
+        && spec
+            .field
+            .available
+            .since
+            .is_none_or(|since| !since.is_after_reference() || since <= release)
         && spec.field.available.until.is_none_or(|until| until > release)
 }
 
@@ -352,7 +356,7 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     for (at, spec) in others {
         let touched = touched(section, spec);
         // Not every entry can have every field.
-        let beside = |spec: &Spec| section.beside(spec.name);
+        let beside = |spec: &Spec| section.example_siblings(spec.name);
         let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
         let mut known = groups.iter_mut();
         match known.find(|(known, specs)| known.is_disjoint(&touched) && fits(specs)) {
@@ -393,7 +397,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if specs.is_empty() {
         return None;
     }
-    let beside = section.beside(first.name);
+    let beside = section.example_siblings(first.name);
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[spec.name] = sample(section, spec, form);
@@ -417,7 +421,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
         Shape::Mapping | Shape::Container => entry,
     };
     let noun = section.home.scope.noun();
-    let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_of_top());
+    let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_only_top_level());
     let above = if is_top { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
@@ -610,7 +614,7 @@ async fn described_objects_are_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/tools"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     add_what_is_there(&mut seed);
-    let mut world = World::new(Profile::default().at(LATER), seed).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     for is_absent in [false, true] {
         let document = |scope: Scope| {
@@ -644,7 +648,7 @@ async fn described_objects_are_created_and_removed() {
 async fn fields_are_sent_together_or_apart_as_required() {
     for release in [REFERENCE, LATER] {
         let there = [json!({"path": "acme/shop"})];
-        let mut world = World::new(Profile::default().at(release), seed(&there)).await;
+        let mut world = World::new(Profile::default().with_release(release), seed(&there)).await;
         world.acknowledged = vec!["protection:**"];
         for (only, regex) in [(false, "^m"), (true, ""), (false, "^x"), (false, "")] {
             let mut mirror = json!({"url": "https://git.example.org/x.git", "enabled": true});
@@ -717,7 +721,7 @@ fn sends_what_is_known(world: &World) {
                 && pattern.len() == segments.len()
                 && pattern.iter().zip(segments).all(|(p, s)| p.starts_with(':') || *p == s)
         };
-        let rows = operations::all().map(AnyOp::row).filter(|row| fits(row));
+        let rows = operations::all_operations().map(AnyOp::row).filter(|row| fits(row));
         rows.into_iter().any(|row| reach(row) != Reach::Calling)
     };
     let by_test = |request: &str| request == "PUT /api/v4/application/settings";
@@ -741,7 +745,7 @@ fn profiles() -> Vec<(String, Profile, Tried)> {
     let later = |at: usize| {
         let (name, profile) = &profiles[at];
         let is_alone = is_all || (at == 0 && crate::sample::is_whole());
-        (format!("{LATER}, {name}"), profile.clone().at(LATER), tried(is_alone))
+        (format!("{LATER}, {name}"), profile.clone().with_release(LATER), tried(is_alone))
     };
     let later = [later(0), later(1)];
     let named = profiles.iter().enumerate();
@@ -813,7 +817,7 @@ async fn a_default_branch_is_set_with_the_readme() {
 #[tokio::test]
 async fn archived_projects_are_skipped_unarchived_and_archived() {
     for release in [REFERENCE, LATER] {
-        archived_projects(Profile::default().at(release)).await;
+        archived_projects(Profile::default().with_release(release)).await;
     }
 }
 

@@ -157,7 +157,7 @@ async fn the_list_of_all_projects_continues_after_the_last_numbered_page() {
         method: None,
         path_contains: "&page=3".into(),
         nth: 0,
-        what: FaultEffect::StatusBefore(405),
+        effect: FaultEffect::StatusBefore(405),
     });
     world.declare(
         &paths
@@ -224,7 +224,7 @@ async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
         method: None,
         path_contains: "/members".into(),
         nth: 0,
-        what,
+        effect: what,
     });
     world.declare(&[project(
         "acme/shop",

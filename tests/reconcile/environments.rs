@@ -10,7 +10,11 @@ const LIVE: &str = "/projects/acme%2Fshop/protected_environments/live";
 async fn world() -> World {
     let profile = Profile::default();
     let members = json!([{"user": "alice", "access_level": "developer"}]);
-    World::new(profile.at(LATER), seed(&[json!({"path": "acme/shop", "members": members})])).await
+    World::new(
+        profile.with_release(LATER),
+        seed(&[json!({"path": "acme/shop", "members": members})]),
+    )
+    .await
 }
 
 fn shop(rules: &Json) -> [Json; 1] {

@@ -27,7 +27,7 @@ pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> ExportSe
         rehearse: values == Values::Env,
         ..ExportSettings::plain(
             caller.clone(),
-            undrift::release::DetectedRelease::Is(undrift::release::REFERENCE),
+            undrift::release::DetectedRelease::Known(undrift::release::REFERENCE),
         )
     }
 }
@@ -41,8 +41,8 @@ impl World {
         settings: impl Fn(&undrift::live::Caller) -> ExportSettings,
     ) -> (Export, Vec<String>) {
         let (observer, _) = self.connect_as(token, &Desired::default()).await.unwrap();
-        let globs: Vec<_> = paths.iter().map(|path| Glob::over_paths(path).unwrap()).collect();
-        let existing = observer.existing(&globs).await.unwrap();
+        let globs: Vec<_> = paths.iter().map(|path| Glob::for_paths(path).unwrap()).collect();
+        let existing = observer.list_existing(&globs).await.unwrap();
         assert_eq!(existing.unmatched, [""; 0]);
         let settings = settings(observer.caller());
         let containers = existing.containers.into_values();
@@ -51,13 +51,15 @@ impl World {
             .collect();
         let builder = Mutex::new(ExportBuilder::new(settings, existing.deleting));
         let each = async |container: &Container, live: Live| {
-            let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
+            let names =
+                observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
             builder.lock().unwrap().add(container.scope, &container.path, &live, &names);
             Ok(())
         };
         observer.read_all(&containers.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
         let mut builder = builder.into_inner().unwrap();
-        let missing = builder.missing().iter().map(|missing| format!("{missing:?}")).collect();
+        let missing =
+            builder.missing_reads().iter().map(|missing| format!("{missing:?}")).collect();
         (builder.finish(), missing)
     }
 
@@ -371,7 +373,7 @@ async fn presets_of_later_releases_are_left_out() {
         let release = release.parse().unwrap();
         let mut seed = seed(&[json!({"path": "acme/neo"})]);
         seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-        let world = World::new(Profile::default().at(release), seed).await;
+        let world = World::new(Profile::default().with_release(release), seed).await;
         let entries = [
             ("variables", json!({"key": "A", "value": "b"})),
             ("hooks", json!({"url": "https://a.example.org/"})),
@@ -386,7 +388,7 @@ async fn presets_of_later_releases_are_left_out() {
         }
         let token = world.sandbox.token().to_owned();
         let how = |caller: &undrift::live::Caller| {
-            ExportSettings::plain(caller.clone(), undrift::release::DetectedRelease::Is(release))
+            ExportSettings::plain(caller.clone(), undrift::release::DetectedRelease::Known(release))
         };
         let (written, missing) = world.export_as(&token, &["acme"], how).await;
         assert_eq!(missing, [""; 0]);
@@ -449,7 +451,7 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
 /// What is set and in no manifest is counted: it is lost where the manifests are applied to a new group.
 #[tokio::test]
 async fn fields_that_no_manifest_has_are_counted() {
-    let world = World::new(Profile::default().at(crate::world::LATER), seed(&[])).await;
+    let world = World::new(Profile::default().with_release(crate::world::LATER), seed(&[])).await;
     for (url, strategy) in [("a", "regex"), ("b", "all_branches"), ("c", "wildcard")] {
         let url = format!("https://{url}.example.org");
         let hook = json!({"url": url, "branch_filter_strategy": strategy});
@@ -492,8 +494,12 @@ async fn projects_in_personal_namespaces_are_counted_and_not_exported() {
     let (observer, _) = world.connect(&Desired::default()).await.unwrap();
     for (glob, personal, count) in [("**", 3, 6), ("*/tool", 2, 0), ("acme", 0, 6), ("alice", 0, 2)]
     {
-        let existing = observer.existing(&[Glob::over_paths(glob).unwrap()]).await.unwrap();
-        assert_eq!((existing.personal, existing.containers.len()), (personal, count), "{glob}");
+        let existing = observer.list_existing(&[Glob::for_paths(glob).unwrap()]).await.unwrap();
+        assert_eq!(
+            (existing.personal_count, existing.containers.len()),
+            (personal, count),
+            "{glob}"
+        );
     }
 }
 
@@ -502,8 +508,8 @@ async fn existing_containers_are_found_by_path() {
     let world = World::new(Profile::default(), organisation()).await;
     let (observer, _) = world.connect(&Desired::default()).await.unwrap();
     let find = async |globs: &[&str]| {
-        let globs: Vec<_> = globs.iter().map(|glob| Glob::over_paths(glob).unwrap()).collect();
-        let existing = observer.existing(&globs).await.unwrap();
+        let globs: Vec<_> = globs.iter().map(|glob| Glob::for_paths(glob).unwrap()).collect();
+        let existing = observer.list_existing(&globs).await.unwrap();
         let found: Vec<_> =
             existing.containers.into_values().map(|(_, path)| path.to_string()).collect();
         (found.join(" "), existing.unmatched.join(" "))

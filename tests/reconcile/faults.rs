@@ -50,7 +50,7 @@ async fn with_fault(
         method: Some("GET".parse().unwrap()),
         path_contains: path.to_owned(),
         nth: 0,
-        what: what.clone(),
+        effect: what.clone(),
     };
     let mut world = World::new(Profile { faults: vec![fault], ..Profile::default() }, seed).await;
     world.acknowledged = vec!["protection:**"];

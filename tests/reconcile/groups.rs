@@ -234,7 +234,7 @@ async fn a_push_rule_without_a_licence_is_not_readable() {
         for tier in ["free", "premium"] {
             let mut seed = seed(&[]);
             seed["tier"] = tier.into();
-            let world = World::new(Profile::default().at(release), seed).await;
+            let world = World::new(Profile::default().with_release(release), seed).await;
             for rule in [json!({"max_file_size": 3}), json!(null)] {
                 world.declare(&[group("acme", json!({"push_rule": rule}))]);
                 let plan = world.plan().await;
@@ -329,7 +329,7 @@ async fn a_projects_own_value_outranks_a_preset_of_its_group() {
 async fn a_group_and_its_project_protect_the_same_branch() {
     let level = |level: &str| json!([{"access_level": level}]);
     let rule = |push: &str| json!({"create": true, "protected_branches": [{"name": "main", "allowed_to_push": level(push), "allowed_to_merge": level("maintainer")}]});
-    let world = World::new(Profile::default().at(LATER), seed(&[])).await;
+    let world = World::new(Profile::default().with_release(LATER), seed(&[])).await;
     world.declare(&[group("new", rule("no_access")), project("new/shop", rule("maintainer"))]);
     world.converge("both").await;
     let rules = world.get("/projects/new%2Fshop/protected_branches").await;
@@ -342,7 +342,7 @@ async fn a_group_and_its_project_protect_the_same_branch() {
 /// The first edit sets what it lacks to false, so an edit in a new group sends what it had.
 #[tokio::test]
 async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
-    let mut world = World::new(Profile::default().at(LATER), seed(&[])).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seed(&[])).await;
     let setting = json!({"allow_author_approval": false});
     world.declare(&[group(
         "fresh",
@@ -371,7 +371,8 @@ async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
 /// What a step did before the service refused the rest stays, and the result says so.
 #[tokio::test]
 async fn a_member_whose_override_is_refused_is_named_as_half_done() {
-    let profile = Profile { override_needs_directory: true, ..Profile::default().at(LATER) };
+    let profile =
+        Profile { override_needs_directory: true, ..Profile::default().with_release(LATER) };
     let world = World::new(profile, seed(&[])).await;
     let member = json!([{"user": "alice", "access_level": "developer", "override": true}]);
     world.declare(&[group("acme", json!({"members": member}))]);

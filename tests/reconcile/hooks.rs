@@ -10,7 +10,8 @@ const OTHER: &str = "https://ci.example.org/other";
 
 async fn world() -> World {
     let mut world =
-        World::new(Profile::default().at(LATER), seed(&[json!({"path": "acme/shop"})])).await;
+        World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})]))
+            .await;
     for name in ["TOKEN", "ONE", "OTHER"] {
         world.set(name, &format!("the-value-of-{name}"));
     }

@@ -14,7 +14,7 @@ const SLACK: &str = "/projects/acme%2Fshop/integrations/slack";
 const OF_GROUP: &str = "/groups/acme/integrations/slack";
 
 async fn world() -> World {
-    let profile = Profile::default().at(LATER);
+    let profile = Profile::default().with_release(LATER);
     let mut world = World::new(profile, seed(&[json!({"path": "acme/shop"})])).await;
     world.set("WEBHOOK", "https://chat.example.org/hook");
     world.acknowledged = vec!["removals:**"];

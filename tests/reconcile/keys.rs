@@ -13,7 +13,8 @@ const SHOP: &str = "/projects/acme%2Fshop";
 
 async fn world() -> World {
     let mut world =
-        World::new(Profile::default().at(LATER), seed(&[json!({"path": "acme/shop"})])).await;
+        World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})]))
+            .await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
 }
@@ -114,7 +115,7 @@ async fn a_title_names_one_key_of_the_project() {
         assert_eq!(problems, [message; 2]);
         assert_eq!(plan.steps.len(), 0);
     }
-    let older = Profile::default().at(Release::new(17, 4));
+    let older = Profile::default().with_release(Release::new(17, 4));
     let world = World::new(older, seed(&[json!({"path": "acme/shop"})])).await;
     world.declare(&[project("acme/shop", rules(&json!([{"deploy_key": "robot"}])))]);
     let plan = world.plan().await;

@@ -20,7 +20,7 @@ fn shop() -> Json {
 
 /// Delayed and immediate deletion.
 fn profiles() -> [Profile; 3] {
-    let later = Profile::default().at(LATER);
+    let later = Profile::default().with_release(LATER);
     [
         Profile { deletion_delay: Some(7), ..Profile::default() },
         Profile { deletion_delay: Some(7), ..later },
@@ -31,7 +31,7 @@ fn profiles() -> [Profile; 3] {
 /// From release 18 on, a project marked for deletion has another path until it is restored.
 #[tokio::test]
 async fn a_marked_project_is_restored_from_its_present_path() {
-    let profile = Profile { deletion_delay: Some(7), ..Profile::default().at(LATER) };
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default().with_release(LATER) };
     let world = World::new(profile, seed(&[shop()])).await;
     let group =
         |policy: &str| json!({"kind": "Group", "path": "acme", "unlisted": {"projects": policy}});
@@ -102,7 +102,7 @@ async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
                 method: Some("DELETE".parse().unwrap()),
                 path_contains: "/projects/".to_owned(),
                 nth: 1,
-                what: what.clone(),
+                effect: what.clone(),
             });
             let applied = world.apply().await.applied.unwrap();
             assert_eq!(applied.is_complete(), tries == 1, "{what:?}: {applied:#?}");
@@ -136,7 +136,7 @@ async fn a_project_marked_for_deletion_is_restored_and_then_matches() {
                     method: Some("POST".parse().unwrap()),
                     path_contains: "/restore".to_owned(),
                     nth: 1,
-                    what,
+                    effect: what,
                 });
             }
             let plan = world.converge("restored").await;
@@ -220,14 +220,16 @@ async fn undeclared_projects_are_reported_with_their_state() {
             "acme/sub/old undeclared archived"
         ]
     );
-    assert!(!plan.differs(Strictness::Declared) && plan.differs(Strictness::Unlisted));
-    assert_eq!(plan.unlisted(), 3);
+    assert!(
+        !plan.has_differences(Strictness::Declared) && plan.has_differences(Strictness::Unlisted)
+    );
+    assert_eq!(plan.unlisted_count(), 3);
     let plan = inhabited("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
     assert_eq!(
         noted(&plan),
         ["acme/sub/going fails marked for deletion", "acme/sub/old fails archived"]
     );
-    assert!(plan.differs(Strictness::Declared) && plan.steps.is_empty());
+    assert!(plan.has_differences(Strictness::Declared) && plan.steps.is_empty());
     let world = inhabited("ignore", &[]).await;
     assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
     assert!(world.requests().iter().all(|request| !request.contains("with_shared")));
@@ -255,7 +257,7 @@ async fn a_list_that_may_lack_some_is_incomplete() {
         method: Some("GET".parse().unwrap()),
         path_contains: "/projects?include_subgroups=true&with_shared".to_owned(),
         nth: 1,
-        what: FaultEffect::StatusBefore(403),
+        effect: FaultEffect::StatusBefore(403),
     };
     world.sandbox.add_fault(fault);
     let plan = world.plan().await;

@@ -19,7 +19,7 @@ use undrift::{
         self, Clock, EncodedBody, ReadClient, SendError, ServiceAddress, Transport, WireRequest,
         WireResponse, WriteClient,
     },
-    apply::{self, Apply, TRUSTED},
+    apply::{self, Apply, TRUST_DURATION},
     desired::{Acknowledgement, Container, Desired},
     manifest::{self, LoadEnvironment},
     observe::Observer,
@@ -69,7 +69,7 @@ impl Transport for Wire {
         Box::pin(async move {
             tokio::time::sleep(LATENCY / 2).await;
             let what = sort(&request);
-            let content = match request.content {
+            let content = match request.body {
                 EncodedBody::Json(json) => json,
                 EncodedBody::Empty | EncodedBody::Form(_) => bytes::Bytes::new(),
             };
@@ -115,7 +115,7 @@ impl Clock for Skewed {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         wall(self.now()) + Duration::from_secs(10_000)
     }
     fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
@@ -155,7 +155,11 @@ impl Limited {
         let start = Instant::now();
         let clock =
             sandbox::Clock::new(move || jiff::Timestamp::try_from(wall(start.elapsed())).unwrap());
-        let rate_limits = RateLimits { user: Some(user), operation: None, routes: true };
+        let rate_limits = RateLimits {
+            max_per_user: Some(user),
+            max_per_operation: None,
+            has_route_limits: true,
+        };
         let conditions = Conditions { rate_limits, clock, ..Conditions::default() };
         let mut seed = seed(projects);
         for at in 0..MOST_JOBS {
@@ -179,7 +183,7 @@ impl Limited {
         token: String,
     ) -> Self {
         let mut secrets = Secrets::new(std::path::Path::new("."), BTreeMap::new());
-        secrets.also_redact(Secret::new(&token));
+        secrets.add_redaction(Secret::new(&token));
         let wire = Arc::new(Wire { model, token, start, sent: Mutex::default() });
         let secrets = Arc::new(secrets);
         let api = api::ClientSettings {
@@ -189,7 +193,7 @@ impl Limited {
         let service = ServiceAddress::parse("https://service.example", false).unwrap();
         let client = ReadClient::new(service, wire.clone(), Arc::clone(&secrets), api);
         let observer = Observer::connect(client).await.unwrap();
-        let settings = PlanSettings::of(observer.caller().clone(), secrets, &desired);
+        let settings = PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
         Self { wire, desired, observer, settings, half: Mutex::default() }
     }
 
@@ -204,7 +208,9 @@ impl Limited {
         let (client, all) = (self.observer.client(), containers.len());
         let before = client.counts();
         let each = async |container: &Container, mut live| {
-            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let planned =
+                apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+                    .await?;
             let mut plan = plan.lock().unwrap();
             plan.add(container, planned, live);
             if plan.projects == all / 2 {
@@ -214,10 +220,10 @@ impl Limited {
             Ok(())
         };
         self.observer.read_all(&containers, 64, each).await.unwrap();
-        let mut plan = plan.into_inner().unwrap().sorted(&Extent::default());
+        let mut plan = plan.into_inner().unwrap().into_sorted(&Extent::default());
         let ack = ["removals:**"].map(|ack| Acknowledgement::parse(ack).unwrap());
         plan.acknowledge(&ack, &self.settings.moves, jiff::civil::date(2030, 1, 1));
-        plan.estimated(client.a_minute())
+        plan.with_estimate(client.requests_per_minute())
     }
 
     async fn apply(&self, plan: &Plan) {
@@ -229,8 +235,8 @@ impl Limited {
             observer: &self.observer,
             writer: &writer,
             settings: &self.settings,
-            ahead: 16,
-            trusts: TRUSTED,
+            max_containers: 16,
+            trust_duration: TRUST_DURATION,
         };
         let applied = apply.run(&approved, |_| ()).await;
         let failed = applied.steps.iter().find(|step| !step.outcome.is_success());
@@ -343,7 +349,7 @@ async fn a_plan_uses_the_budget_of_the_user() {
     let documents: Vec<_> =
         (0..300).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
     let limited = Limited::new(&projects(300, &json!([])), &documents).await;
-    let requests = Observer::requests_for(limited.desired.containers.iter());
+    let requests = Observer::estimate_requests(limited.desired.containers.iter());
     let told = limited.observer.client().minutes_for(requests).unwrap();
     let plan = limited.plan().await;
     let now = limited.wire.start.elapsed().as_secs_f64();

@@ -129,7 +129,7 @@ async fn visibility_is_narrowed_before_a_move_and_widened_after() {
 #[tokio::test]
 async fn an_archived_project_is_unarchived_before_it_moves() {
     for release in [REFERENCE, LATER] {
-        archived_and_moved(Profile::default().at(release)).await;
+        archived_and_moved(Profile::default().with_release(release)).await;
     }
 }
 
@@ -153,7 +153,7 @@ async fn a_replacement_that_was_not_shown_waits_for_another_run() {
     let mut shop = old("acme/shop");
     shop["archived"] = true.into();
     let mut world =
-        World::new(Profile::default().at(Release::new(17, 4)), two_groups(&[shop])).await;
+        World::new(Profile::default().with_release(Release::new(17, 4)), two_groups(&[shop])).await;
     world.acknowledged = vec!["transfer:**"];
     let mut document = moved("other/shop", "acme/shop");
     document["archived"] = false.into();
@@ -577,7 +577,7 @@ async fn a_group_that_is_renamed_and_moved_arrives_whatever_happens_on_the_way()
                 method: Some(method.parse().unwrap()),
                 path_contains: path.to_owned(),
                 nth: 1,
-                what: what.clone(),
+                effect: what.clone(),
             });
             let outcome = world.apply().await;
             let about = format!("{path} {what:?}");
@@ -654,7 +654,7 @@ async fn a_project_that_leaves_its_path_gives_up_its_name() {
 #[tokio::test]
 async fn a_project_that_moves_stays_in_the_allowlist_of_another() {
     let mut world = World::new(
-        Profile::default().at(LATER),
+        Profile::default().with_release(LATER),
         two_groups(&[old("acme/shop"), old("acme/tools")]),
     )
     .await;

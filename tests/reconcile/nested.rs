@@ -227,7 +227,7 @@ fn fault(method: &str, path: &str, nth: u32, what: FaultEffect) -> Profile {
         method: Some(method.parse().unwrap()),
         path_contains: path.to_owned(),
         nth,
-        what,
+        effect: what,
     };
     Profile { faults: vec![fault], ..Profile::default() }
 }

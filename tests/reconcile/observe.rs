@@ -55,7 +55,7 @@ async fn a_failed_user_lookup_blocks_one_section_of_each_project() {
         method: None,
         path_contains: "/users?".into(),
         nth: 0,
-        what,
+        effect: what,
     });
     let plan = world.plan().await;
     let steps = addresses(plan.steps.iter().map(|step| &step.address));

@@ -15,7 +15,8 @@ use undrift::{
 use crate::world::{LATER, World, group, project, seed};
 
 async fn at(release: Release) -> World {
-    World::new(Profile::default().at(release), seed(&[json!({"path": "acme/shop"})])).await
+    World::new(Profile::default().with_release(release), seed(&[json!({"path": "acme/shop"})]))
+        .await
 }
 
 /// How often the release was read.
@@ -102,7 +103,7 @@ async fn with_an_unknown_release_unsaved_fields_are_explained() {
             method,
             path_contains: "/version".into(),
             nth: 0,
-            what,
+            effect: what,
         });
     };
     let shop = json!({"variables": [{"key": "A", "value": "x", "description": "y"}]});
@@ -137,7 +138,7 @@ async fn undrift_yaml_names_the_release_if_the_service_does_not() {
         method: None,
         path_contains: "/version".into(),
         nth: 0,
-        what,
+        effect: what,
     });
     world.tweak = |settings| settings.release = Some(REFERENCE);
     let shop = json!({"variables": [{"key": "A", "value": "x", "description": "y"}]});

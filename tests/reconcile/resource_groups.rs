@@ -26,7 +26,7 @@ fn waiting(note: &Note) -> bool {
 
 #[tokio::test]
 async fn a_resource_group_is_edited_and_the_others_stay_as_they_are() {
-    let world = world(Profile::default().at(LATER)).await;
+    let world = world(Profile::default().with_release(LATER)).await;
     let both = json!([
         {"key": "production", "process_mode": "oldest_first"},
         {"key": "staging/eu", "process_mode": "newest_first"},

@@ -14,7 +14,7 @@ async fn world(roles: &[&str]) -> World {
     let carol = json!([{"user": "carol", "access_level": "maintainer"}]);
     let mut seed = seed(&[json!({"path": "acme/shop", "members": carol})]);
     seed["users"][2]["token"] = CAROLS.into();
-    let world = World::new(Profile::default().at(LATER), seed).await;
+    let world = World::new(Profile::default().with_release(LATER), seed).await;
     for name in roles {
         let role = json!({"name": name, "base_access_level": 20, "read_vulnerability": true});
         let made = world.call("POST", ROLES, Some(role)).await;

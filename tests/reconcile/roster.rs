@@ -33,7 +33,7 @@ fn plain(count: usize) -> Vec<Json> {
 
 fn failing(path: &str, nth: u32, status: u16) -> InjectedFault {
     let what = FaultEffect::StatusBefore(status);
-    InjectedFault { method: None, path_contains: path.to_owned(), nth, what }
+    InjectedFault { method: None, path_contains: path.to_owned(), nth, effect: what }
 }
 
 /// `json` without the columns, which the key `undeclared` shifts.
@@ -338,7 +338,8 @@ async fn a_rule_that_matches_nothing_is_counted_with_strict() {
         world.declare(&[including(path, json!({"settings": {}}))]);
         let plan = world.plan().await;
         assert_eq!(incomplete(&plan), [""; 0]);
-        let found = [Strictness::Declared, Strictness::Unlisted].map(|how| plan.differs(how));
+        let found =
+            [Strictness::Declared, Strictness::Unlisted].map(|how| plan.has_differences(how));
         assert_eq!(found, [false, differs], "{path}");
     }
 }

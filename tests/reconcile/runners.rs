@@ -20,7 +20,7 @@ async fn world(descriptions: &[&str]) -> World {
         json!({"projects": ["acme/shop"]}),
     ];
     seed["runners"].as_array_mut().unwrap().extend(others);
-    let mut world = World::new(Profile::default().at(LATER), seed).await;
+    let mut world = World::new(Profile::default().with_release(LATER), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
 }
@@ -148,7 +148,7 @@ async fn a_maintainer_sees_the_runners_of_own_projects() {
         {"description": "docker", "projects": ["acme/machines"]},
         {"description": "docker", "projects": ["acme/other"]},
     ]);
-    let world = World::new(Profile::default().at(LATER), seed).await;
+    let world = World::new(Profile::default().with_release(LATER), seed).await;
     world.declare(&shop(&json!([{"runner": "docker"}])));
     let plan = world.try_plan_as("token-of-mia").await.unwrap();
     assert_eq!((plan.problems.len(), plan.steps.len()), (0, 1), "{plan:#?}");

@@ -49,16 +49,16 @@ impl<'w> Run<'w> {
     pub(crate) async fn save(&self, key: &DigestKey) -> (Plan, String) {
         let plan = self.plan().await;
         let made = PlanSource {
-            at: "2030-01-01T10:00:00Z".parse().unwrap(),
+            made_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             target: self.world.sandbox.url(),
             caller: "root".to_owned(),
-            sandbox: true,
+            is_sandbox: true,
             manifests: None,
-            selected: [Vec::new(), Vec::new(), Vec::new()],
+            selectors: [Vec::new(), Vec::new(), Vec::new()],
         };
         let containers = &self.desired.containers;
         let saved = SavedPlan::of(&plan, containers, made, self.recording(key));
-        let text = saved.sealed(Some(key)).to_text();
+        let text = saved.seal(Some(key)).to_text();
         (plan, text)
     }
 
@@ -87,8 +87,8 @@ impl<'w> Run<'w> {
             observer: &self.observer,
             writer: &writer,
             settings: &self.settings,
-            ahead: 4,
-            trusts: self.world.trusts,
+            max_containers: 4,
+            trust_duration: self.world.trusts,
         };
         let applied = apply.run(&approved, |_| ()).await;
         let left_out = left_out.iter().map(|one| one.address.path.to_string()).collect();

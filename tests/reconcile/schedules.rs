@@ -91,14 +91,14 @@ async fn copies_and_unlisted_schedules_are_removed() {
 async fn a_schedule_waits_for_the_first_branch() {
     for release in [REFERENCE, LATER] {
         let there = [json!({"path": "acme/shop"})];
-        let world = World::new(Profile::default().at(release), seed(&there)).await;
+        let world = World::new(Profile::default().with_release(release), seed(&there)).await;
         let of = |name: &str| json!([{"description": name, "ref": name, "cron": "0 4 * * *"}]);
         declare(&world, of("main"));
         let plan = world.converge("an empty repository").await;
         assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
         let waits =
             |plan: &Plan| plan.notes.iter().any(|note| matches!(note.reason, Reason::Waits { .. }));
-        assert!(waits(&plan) && !plan.differs(Strictness::Declared), "{:#?}", plan.notes);
+        assert!(waits(&plan) && !plan.has_differences(Strictness::Declared), "{:#?}", plan.notes);
         let new = project("acme/neo", json!({"create": true, "pipeline_schedules": of("main")}));
         world.declare(&[new]);
         assert!(waits(&world.converge("a new project").await));
@@ -117,7 +117,8 @@ async fn a_schedule_waits_for_the_first_branch() {
 #[tokio::test]
 async fn inputs_of_a_schedule_are_those_declared() {
     let world =
-        World::new(Profile::default().at(LATER), seed(&[json!({"path": "acme/shop"})])).await;
+        World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})]))
+            .await;
     for (inputs, shown) in [
         (
             json!([{"name": "deep", "value": true}, {"name": "target", "value": "a"}]),

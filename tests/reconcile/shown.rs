@@ -129,8 +129,8 @@ impl Recorder {
         let look = WireRequest {
             method: Method::Get,
             target: look(target),
-            content: EncodedBody::Empty,
-            unmodified_since: None,
+            body: EncodedBody::Empty,
+            if_unmodified_since: None,
             ..like.clone()
         };
         let answer = self.service.send(look).await.ok().filter(|answer| answer.status == 200);
@@ -163,7 +163,7 @@ impl Transport for Recorder {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(async move {
             if request.method != Method::Get {
-                let body = match &request.content {
+                let body = match &request.body {
                     EncodedBody::Empty => Map::new(),
                     EncodedBody::Json(text) => serde_json::from_slice(text).unwrap(),
                     EncodedBody::Form(parts) => {

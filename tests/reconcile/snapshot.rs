@@ -26,17 +26,17 @@ impl World {
         let (client, secrets) = self.client_as(self.sandbox.token(), &desired);
         let head = SnapshotHeader {
             target: self.sandbox.url(),
-            sandbox: true,
+            is_sandbox: true,
             taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
-            key: None,
+            key_id: None,
         };
         let taking = Arc::new(Recorder::new(client, head, secrets.clone(), key));
         let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
         let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
-        taking.declare(&desired);
-        taking.widen(&desired).await.unwrap();
+        taking.use_declarations(&desired);
+        taking.fetch_extra(&desired).await.unwrap();
         self.plan_beside(roster, &observer, &desired, &settings).await.unwrap();
         let mut text = Vec::new();
         taking.finish().write(&mut text).unwrap();
@@ -61,7 +61,7 @@ impl World {
         let client = ReadClient::new(service, offline.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(client, secrets, &desired).await.unwrap();
         let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
-        offline.declare(&desired, &settings.secrets);
+        offline.use_declarations(&desired, &settings.secrets);
         self.plan_beside(roster, &observer, &desired, &settings).await.unwrap()
     }
 }
@@ -367,7 +367,7 @@ fn a_refused_token_ends_a_snapshot() {
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
         assert!(error.is_unauthorized(), "{error}");
-        assert_eq!(taking.client().sent(), 1);
+        assert_eq!(taking.client().request_count(), 1);
     });
 }
 

@@ -257,7 +257,7 @@ async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
                 method: Some(http::Method::POST),
                 path_contains: "import_project_members".into(),
                 nth: 0,
-                what: undrift::sandbox::FaultEffect::StatusBefore(422),
+                effect: undrift::sandbox::FaultEffect::StatusBefore(422),
             });
         })
         .await

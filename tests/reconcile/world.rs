@@ -18,13 +18,13 @@ use undrift::{
         SendError, ServiceAddress, Transport, WireRequest, WireResponse, WriteClient,
     },
     apply::{self, Applied, Apply, Event},
-    desired::{Acknowledgement, Container, Desired, Groups, Roster},
+    desired::{Acknowledgement, Container, Desired, GroupDeclarations, Roster},
     manifest::{self, Includes, LoadEnvironment, Loaded},
     observe::Observer,
     operation::Method,
     plan::{Extent, Plan, PlanSettings, Policy},
     release::Release,
-    sandbox::{self, Profile, Running, Seed},
+    sandbox::{self, Profile, RunningSandbox, Seed},
     secret::{Secret, Secrets},
     value::Value,
 };
@@ -42,7 +42,7 @@ impl Clock for Hasty {
     fn now(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::SeqCst))
     }
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000) + self.now()
     }
     fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
@@ -56,7 +56,7 @@ impl Clock for Hasty {
 struct Half;
 
 impl Random for Half {
-    fn unit(&self) -> f64 {
+    fn fraction(&self) -> f64 {
         0.5
     }
 }
@@ -84,7 +84,7 @@ struct Quirky {
 impl Transport for Quirky {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let mut request = request;
-        let body = match &request.content {
+        let body = match &request.body {
             EncodedBody::Json(text) => serde_json::from_slice::<Json>(text).ok(),
             EncodedBody::Empty | EncodedBody::Form(_) => None,
         };
@@ -95,7 +95,7 @@ impl Transport for Quirky {
                 let (headers, body) = ([json].into_iter().collect(), Ok(answer.to_string().into()));
                 return Box::pin(async { Ok(WireResponse { status: 200, headers, body }) });
             }
-            request.content = EncodedBody::Json(body.to_string().into());
+            request.body = EncodedBody::Json(body.to_string().into());
         }
         self.inner.send(request)
     }
@@ -123,10 +123,10 @@ impl Transport for Busy {
                 let other = WireRequest {
                     method,
                     target,
-                    content: EncodedBody::Json(body.to_string().into()),
-                    unmodified_since: None,
+                    body: EncodedBody::Json(body.to_string().into()),
+                    if_unmodified_since: None,
                     timeout: Duration::from_secs(60),
-                    idle: Duration::from_secs(60),
+                    idle_timeout: Duration::from_secs(60),
                 };
                 // It may be refused.
                 let _ = self.inner.send(other).await;
@@ -137,7 +137,7 @@ impl Transport for Busy {
 }
 
 pub(crate) struct World {
-    pub(crate) sandbox: Running,
+    pub(crate) sandbox: RunningSandbox,
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
     pub(crate) tweak: fn(&mut PlanSettings),
@@ -231,12 +231,12 @@ impl World {
         let Some(includes) = self.loaded().includes else {
             return Ok((desired, Roster::default()));
         };
-        let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
-        let desired = includes.bring_in(desired, &mut roster).unwrap_or_else(|wrong| {
+        let mut roster = observer.read_roster(&includes.roster_request(&desired)).await?;
+        let desired = includes.include_from(desired, &mut roster).unwrap_or_else(|wrong| {
             panic!("{}", wrong.render(undrift::diagnostic::DiagnosticStyle::default()))
         });
         settings.moves = Arc::clone(&desired.moves);
-        settings.groups = Groups::of(&desired.containers);
+        settings.groups = GroupDeclarations::of(&desired.containers);
         Ok((desired, roster))
     }
 
@@ -262,13 +262,13 @@ impl World {
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
         let of_rules = self.loaded().includes;
-        let of_rules = of_rules.iter().flat_map(Includes::named);
+        let of_rules = of_rules.iter().flat_map(Includes::referenced_values);
         secrets.resolve(of_rules.filter_map(|value| match value {
             Value::Secret(reference) => Some(reference),
             Value::Plain(_) | Value::File(_) => None,
         }));
         let token = Secret::new(token);
-        secrets.also_redact(token.clone());
+        secrets.add_redaction(token.clone());
         let secrets = Arc::new(secrets);
         let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
         let http = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
@@ -293,8 +293,8 @@ impl World {
         secrets: Arc<Secrets>,
         desired: &Desired,
     ) -> Result<(Observer, PlanSettings), ApiError> {
-        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let mut settings = PlanSettings::of(observer.caller().clone(), secrets, desired);
+        let observer = Observer::connect(client).await?.with_moves(Arc::clone(&desired.moves));
+        let mut settings = PlanSettings::for_run(observer.caller().clone(), secrets, desired);
         (self.tweak)(&mut settings);
         Ok((observer, settings))
     }
@@ -316,15 +316,16 @@ impl World {
         desired: &Desired,
         settings: &PlanSettings,
     ) -> Result<Plan, ApiError> {
-        let plan = Mutex::new(Plan::of_roster(roster).remembering());
+        let plan = Mutex::new(Plan::from_roster(roster).with_container_plans());
         let containers: Vec<_> = desired.containers.iter().collect();
         let each = async |container: &Container, mut live| {
-            let planned = apply::plan(observer, container, &mut live, settings).await?;
+            let planned =
+                apply::plan_with_answers(observer, container, &mut live, settings).await?;
             plan.lock().unwrap().add(container, planned, live);
             Ok(())
         };
         observer.read_all(&containers, 16, each).await?;
-        let mut plan = plan.into_inner().unwrap().sorted(&self.extent);
+        let mut plan = plan.into_inner().unwrap().into_sorted(&self.extent);
         let acknowledged: Vec<_> =
             self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
         plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
@@ -380,8 +381,8 @@ impl World {
             observer: &observer,
             writer: &writer,
             settings: &settings,
-            ahead: 16,
-            trusts: self.trusts,
+            max_containers: 16,
+            trust_duration: self.trusts,
         };
         let events = Mutex::new(Vec::new());
         self.sent.lock().unwrap().clear();

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ::undrift::sandbox::{OBSERVED, Profile};
+use ::undrift::sandbox::{OBSERVED_RELEASE, Profile};
 
 use crate::{
     estate, given,
@@ -41,7 +41,7 @@ fn play(seed: u64) -> Ended {
         return Ended::Refused;
     };
     let course = Course { scenario: format!("estate-{seed}"), ..Course::default() };
-    let profile = || Profile::default().at(OBSERVED);
+    let profile = || Profile::default().with_release(OBSERVED_RELEASE);
     let trusts = !seed.is_multiple_of(3);
     let world = |prepared: Prepared| {
         let schedule = schedule::Schedule {

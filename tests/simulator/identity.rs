@@ -84,7 +84,7 @@ pub(crate) fn shown(who: Who, at: Duration, target: &str, body: &Bytes) -> Vec<S
 
 /// The body of `request`, as text.
 fn body(request: &WireRequest) -> String {
-    match &request.content {
+    match &request.body {
         EncodedBody::Empty => String::new(),
         EncodedBody::Json(json) => String::from_utf8_lossy(json).into_owned(),
         EncodedBody::Form(parts) => {

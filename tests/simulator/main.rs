@@ -62,7 +62,7 @@ use std::{
     time::Duration,
 };
 
-use ::undrift::sandbox::{OBSERVED, Profile};
+use ::undrift::sandbox::{OBSERVED_RELEASE, Profile};
 
 use oracle::{Evidence, Violation};
 use parts::{in_parts, of_part};
@@ -137,7 +137,7 @@ impl Simulator {
         }
         let faithful = Profile::default;
         dialects.insert("faithful".to_owned(), faithful());
-        dialects.insert("release 18.9".to_owned(), faithful().at(OBSERVED));
+        dialects.insert("release 18.9".to_owned(), faithful().with_release(OBSERVED_RELEASE));
         dialects.insert("pages of 3".to_owned(), Profile { page_cap: Some(3), ..faithful() });
         dialects.insert(
             "nulls dropped".to_owned(),

@@ -18,7 +18,7 @@ use undrift::{
         Transport, TransportError, WireRequest, WireResponse,
     },
     operation::Method,
-    sandbox::{self, Chance, Conditions, Model, Profile},
+    sandbox::{self, Conditions, Model, Profile, RandomSource},
 };
 
 use crate::{
@@ -133,7 +133,7 @@ impl World {
             jiff::Timestamp::new(seconds, 0).unwrap()
                 + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
         };
-        let chance = Chance::seeded(schedule.seed);
+        let chance = RandomSource::seeded(schedule.seed);
         let conditions = Conditions {
             clock: sandbox::Clock::new(clock),
             chance,
@@ -251,7 +251,7 @@ impl Wire {
         if self.who == Who::First {
             state.requests += 1;
         }
-        let says = match &request.content {
+        let says = match &request.body {
             EncodedBody::Empty => Map::new(),
             EncodedBody::Json(json) => serde_json::from_slice(json).unwrap(),
             EncodedBody::Form(parts) => {
@@ -312,7 +312,7 @@ impl Wire {
                 "connection reset",
             ))
         };
-        let patience = request.timeout.min(request.idle);
+        let patience = request.timeout.min(request.idle_timeout);
         let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
         match fault {
             Fault::NotSent => Err(SendError::new(
@@ -413,7 +413,7 @@ impl Wire {
     /// The answer to a write for which the service does something else.
     fn surprise(&self, surprise: Surprise, request: &WireRequest) -> WireResponse {
         let is_edit = matches!(request.method, Method::Put | Method::Patch);
-        let told = match &request.content {
+        let told = match &request.body {
             EncodedBody::Json(json) => serde_json::from_slice::<Json>(json).ok(),
             _ => None,
         };
@@ -434,7 +434,7 @@ impl Wire {
             Surprise::Ignored if is_edit && !told.contains_key("token") => {
                 let read = WireRequest {
                     method: Method::Get,
-                    content: EncodedBody::Empty,
+                    body: EncodedBody::Empty,
                     ..request.clone()
                 };
                 return self.answer(&read);
@@ -455,7 +455,7 @@ impl Wire {
             _ => {}
         }
         let content = EncodedBody::Json(Json::Object(told).to_string().into());
-        self.answer(&WireRequest { content, ..request.clone() })
+        self.answer(&WireRequest { body: content, ..request.clone() })
     }
 
     /// Ends the run here.
@@ -614,7 +614,7 @@ fn path_of(target: &str) -> &str {
 
 /// The content of a request, as a service quotes it.
 fn quotation(request: &WireRequest) -> String {
-    match &request.content {
+    match &request.body {
         EncodedBody::Empty => request.target.clone(),
         EncodedBody::Json(json) => String::from_utf8_lossy(json).into_owned(),
         EncodedBody::Form(parts) => String::from_utf8_lossy(&multipart(parts)).into_owned(),
@@ -626,7 +626,7 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
     let builder =
         http::Request::builder().method(request.method).uri(format!("/api/v4{}", request.target));
     let builder = builder.header("host", "service.example").header("private-token", token);
-    let built = match &request.content {
+    let built = match &request.body {
         EncodedBody::Empty => builder.body(Bytes::new()),
         EncodedBody::Json(json) => {
             builder.header("content-type", "application/json").body(json.clone())
@@ -687,7 +687,7 @@ impl Clock for SimulatedClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH) + self.now()
     }
     fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
@@ -700,7 +700,7 @@ impl Clock for SimulatedClock {
 pub(crate) struct SimulatedChance(pub(crate) Mutex<Numbers>);
 
 impl Random for SimulatedChance {
-    fn unit(&self) -> f64 {
+    fn fraction(&self) -> f64 {
         (self.0.lock().unwrap().next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

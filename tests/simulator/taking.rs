@@ -12,13 +12,13 @@ use std::{
 };
 
 use undrift::{
-    absorb::{self, AbsorbError, Compared, Mode},
+    absorb::{self, AbsorbError, AbsorbMode, ContainerComparison},
     address::{Glob, Selector},
     api::{ApiError, ReadClient},
     apply,
     desired::{Container, Desired},
     export::{self, Excerpt, ExportBuilder},
-    kind::Created,
+    kind::CreatedContainers,
     live::Live,
     manifest::{self, LoadEnvironment, Options},
     observe::Observer,
@@ -80,8 +80,8 @@ const COMMANDS: [Command; 3] =
 
 fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> plan::PlanSettings {
     plan::PlanSettings {
-        created: Created::default(),
-        ..plan::PlanSettings::of(observer.caller().clone(), Arc::clone(secrets), desired)
+        created: CreatedContainers::default(),
+        ..plan::PlanSettings::for_run(observer.caller().clone(), Arc::clone(secrets), desired)
     }
 }
 
@@ -94,7 +94,7 @@ async fn export(
     let observer = Observer::connect(client).await?;
     let settings =
         export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
-    let existing = observer.existing(&[Glob::over_paths("acme").unwrap()]).await?;
+    let existing = observer.list_existing(&[Glob::for_paths("acme").unwrap()]).await?;
     if !existing.unmatched.is_empty() || existing.containers.is_empty() {
         return Ok(Left::nothing(2));
     }
@@ -104,7 +104,8 @@ async fn export(
         .collect();
     let builder = Mutex::new((ExportBuilder::new(settings, existing.deleting), BTreeMap::new()));
     let each = async |container: &Container, mut live: Live| {
-        let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
+        let names =
+            observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
         let (builder, lives) = &mut *builder.lock().unwrap();
         builder.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.with_names_found_by_id());
@@ -113,8 +114,8 @@ async fn export(
     };
     observer.read_all(&containers.iter().collect::<Vec<_>>(), 16, each).await?;
     let (mut builder, lives) = builder.into_inner().unwrap();
-    let left_out = builder.left_out().len();
-    let missing = builder.missing().len();
+    let left_out = builder.omitted_reads().len();
+    let missing = builder.missing_reads().len();
     if missing > 0 && !partial {
         return Ok(Left::nothing(10));
     }
@@ -150,7 +151,7 @@ async fn changes(
     let settings = settings(observer, &desired, secrets);
     let wrong = Mutex::new(Vec::new());
     let each = async |container: &Container, mut live: Live| {
-        let plan = apply::plan(observer, container, &mut live, &settings).await?;
+        let plan = apply::plan_with_answers(observer, container, &mut live, &settings).await?;
         let mut wrong = wrong.lock().unwrap();
         wrong.extend(plan.steps.iter().map(|step| step.address.to_string()));
         wrong.extend(plan.problems.iter().map(|p| format!("{}: {}", p.address, p.message)));
@@ -188,15 +189,15 @@ async fn absorb(
     let found = Mutex::new((Vec::new(), Vec::new()));
     let each = async |container: &Container, mut live: Live| {
         let own = desired.containers.iter().find(|own| own.path == container.path).unwrap();
-        let plan = apply::plan(&observer, own, &mut live, &settings).await?;
-        let names = observer.called(ExportBuilder::ids(own.scope, &live)).await?;
-        let said = Excerpt::of(own.scope, &own.path, &live, &names, &words);
-        let seen = Compared {
+        let plan = apply::plan_with_answers(&observer, own, &mut live, &settings).await?;
+        let names = observer.read_names(ExportBuilder::referenced_ids(own.scope, &live)).await?;
+        let said = Excerpt::from_live(own.scope, &own.path, &live, &names, &words);
+        let seen = ContainerComparison {
             container: own,
             plan: &plan,
             live: &live,
             names: &names,
-            words: said.as_ref(),
+            excerpt: said.as_ref(),
         };
         let (goals, refused) = absorb::find_drift(&seen, &chosen);
         let mut found = found.lock().unwrap();
@@ -217,19 +218,19 @@ async fn absorb(
     };
     let around = LoadEnvironment { folder: root.to_owned(), today: jiff::civil::date(2030, 1, 1) };
     let reload = |texts: &_| {
-        let options = Options { instead: Some(texts), ..Options::default() };
+        let options = Options { replaced_texts: Some(texts), ..Options::default() };
         let loaded = manifest::load_with(root, &around, &options);
         let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
         loaded.desired.ok_or(said)
     };
-    match absorb::absorb(desired, &goals, Mode::Own, &read, &reload) {
+    match absorb::absorb(desired, &goals, AbsorbMode::OwnDocument, &read, &reload) {
         Ok(absorbed) => {
             let files = absorbed.files.into_iter();
             let files = files.map(|(file, (_, text))| (file.to_string(), text)).collect();
             Ok(Left { exit: 0, files, lacks: false, left_out: false })
         }
         Err(AbsorbError::Refused(_)) => Ok(Left::nothing(3)),
-        Err(AbsorbError::Wrong(_)) => Ok(Left::nothing(2)),
+        Err(AbsorbError::InvalidResult(_)) => Ok(Left::nothing(2)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, ServiceAddress, WriteClient},
-    apply::{self, Applied, Apply, TRUSTED},
+    apply::{self, Applied, Apply, TRUST_DURATION},
     desired::{Acknowledgement, Container},
     observe::Observer,
     plan::{self, Plan, PlanSettings, Policy},
@@ -97,22 +97,22 @@ async fn all(
 ) -> Result<(), ApiError> {
     let prepared = &world.prepared;
     let observer = Observer::connect(client.clone()).await?;
-    let observer = observer.following(Arc::clone(&prepared.desired.moves));
+    let observer = observer.with_moves(Arc::clone(&prepared.desired.moves));
     // A repeated run would ask again, but a plan that resends is never empty.
     let resend = if applies { prepared.scenario.resend } else { &[] };
     let settings = PlanSettings {
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
-        ..PlanSettings::of(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
+        ..PlanSettings::for_run(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
     };
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();
     let each = async |container: &Container, mut live| {
-        let planned = apply::plan(&observer, container, &mut live, &settings).await?;
+        let planned = apply::plan_with_answers(&observer, container, &mut live, &settings).await?;
         plan.lock().unwrap().add(container, planned, live);
         Ok(())
     };
     observer.read_all(&containers, 16, each).await?;
-    let mut plan = plan.into_inner().unwrap().sorted(&plan::Extent::default());
+    let mut plan = plan.into_inner().unwrap().into_sorted(&plan::Extent::default());
     let acknowledged = prepared.scenario.acknowledged.iter();
     let acknowledged: Vec<_> =
         acknowledged.map(|text| Acknowledgement::parse(text).unwrap()).collect();
@@ -151,8 +151,8 @@ async fn all(
             observer: &observer,
             writer: &writer,
             settings: &settings,
-            trusts: if world.schedule.trusts { TRUSTED } else { Duration::ZERO },
-            ahead: 16,
+            trust_duration: if world.schedule.trusts { TRUST_DURATION } else { Duration::ZERO },
+            max_containers: 16,
         };
         let applied = apply.run(&approved, |_| ()).await;
         ran.output += &terminal::applied(&applied, &told, TextStyle::default(), &secrets);

@@ -57,7 +57,7 @@ pub(crate) fn reach(operation: &Operation) -> Reach {
     if LOOKED_UP.iter().any(|op| is_it(op.row())) {
         return Reach::Reading;
     }
-    catalogue::everywhere()
+    catalogue::all_sections()
         .find(of)
         .map_or(Reach::Calling, |section| Reach::Declaring(section.home.scope, section.section))
 }
@@ -74,8 +74,8 @@ fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
         ReadSource::List(op) | ReadSource::Optional(op) => Some(op),
         ReadSource::Container
         | ReadSource::Object
-        | ReadSource::In(_)
-        | ReadSource::Part { .. } => None,
+        | ReadSource::ListField(_)
+        | ReadSource::ObjectField { .. } => None,
     };
     let one = section.detail.and(section.home.operations.get);
     own.into_iter().chain(one).chain(catalogue::side_list(section).map(|side| side.list))

@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 use undrift::{
-    catalogue::{self, description::FILES, everywhere},
+    catalogue::{self, all_sections, description::FILES},
     field::{Accepted, Compare, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
     kind::{
-        AddressKey, AddressKeyIn, CallContext, FieldTable, Former, Id, LiveNamespace, Names,
-        NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target, Wanted,
+        AddressKey, AddressKeyIn, CallContext, FieldSelection, FieldTable, Former, Id,
+        LiveNamespace, Names, NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target,
         calls::{CallPurpose, Lifecycle},
         forms, plain_text,
     },
@@ -19,7 +19,7 @@ use undrift::{
 
 /// Every kind in every scope, by the name of its section.
 fn sections() -> impl Iterator<Item = (String, Section)> {
-    everywhere().map(|section| (format!("{section:?}"), section))
+    all_sections().map(|section| (format!("{section:?}"), section))
 }
 
 /// The section of projects with this name.
@@ -29,7 +29,7 @@ fn of_project(name: &str) -> Section {
 
 /// Whether it comes from a description file.
 fn is_described(section: Section) -> bool {
-    let mut described = catalogue::all().described().iter();
+    let mut described = catalogue::registry().described_operations().iter();
     described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == section.section))
 }
 
@@ -84,7 +84,7 @@ fn the_sections_are_these_in_this_order() {
         ]
     );
     // Described kinds come last, by name.
-    let kinds = catalogue::all().kinds();
+    let kinds = catalogue::registry().kinds();
     let described = kinds.iter().skip_while(|kind| kind.section != "archived").skip(1);
     let described: Vec<_> = described.map(|kind| kind.section).collect();
     assert!(described.is_sorted() && kinds.len() == FILES.len(), "{described:?}");
@@ -93,7 +93,7 @@ fn the_sections_are_these_in_this_order() {
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
     assert!(catalogue::section(Scope::Project, "setting").is_none());
-    for kind in catalogue::all().kinds() {
+    for kind in catalogue::registry().kinds() {
         let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
         assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
         assert!(!scopes.is_empty(), "{}", kind.section);
@@ -124,9 +124,9 @@ fn every_kind_is_complete() {
         match home.place {
             ReadSource::List(op) | ReadSource::Optional(op) => read(op),
             ReadSource::Container => assert_eq!(section.shape, Shape::Container, "{at}"),
-            ReadSource::Object | ReadSource::In(_) | ReadSource::Part { .. } => {}
+            ReadSource::Object | ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {}
         }
-        let is_list = matches!(home.place, ReadSource::List(_) | ReadSource::In(_));
+        let is_list = matches!(home.place, ReadSource::List(_) | ReadSource::ListField(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
         assert!(is_list || home.seen_from() <= 40, "{at}: nobody else could see the object");
         if let Some(beside) = catalogue::side_list(section) {
@@ -144,7 +144,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         let in_path: Vec<_> = home
             .handle
             .iter()
-            .filter_map(|handle| match handle.place {
+            .filter_map(|handle| match handle.location {
                 AddressKeyIn::Path(name) => Some(name),
                 AddressKeyIn::Query(_) | AddressKeyIn::Added(_) | AddressKeyIn::Named => None,
             })
@@ -165,17 +165,17 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         if let Some(op) = create.filter(|op| !is_edit(op)) {
             assert_eq!(arguments(op), own, "{at}: {}", op.row().id);
         }
-        let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.also).collect();
+        let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.other_keys).collect();
         // An entry without an id can only be named.
-        let is_addressed = |handle: &&AddressKey| !matches!(handle.place, AddressKeyIn::Named);
+        let is_addressed = |handle: &&AddressKey| !matches!(handle.location, AddressKeyIn::Named);
         // Of two fields that exclude each other, an entry has one.
-        let has = |name: &str| section.has(&Object::new(), name);
+        let has = |name: &str| section.has_field(&Object::new(), name);
         let is_own = |handle: &&AddressKey| !above.contains(&handle.field) && has(handle.field);
         for handle in home.handle.iter().filter(is_addressed).filter(is_own) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
         // A copy left by a lost answer must be removable.
-        assert!(!section.may_come_twice() || delete.is_some(), "{at}");
+        assert!(!section.allows_duplicates() || delete.is_some(), "{at}");
         assert!(!section.is_removable() || delete.is_some(), "{at}");
         if edit.is_none() && create.is_some() {
             assert!(delete.is_some(), "{at}: what is replaced");
@@ -188,7 +188,7 @@ fn every_treatment_is_sound() {
     for (section, of) in sections() {
         let table = of.table();
         for Spec { name, field, schema, .. } in table.specs() {
-            assert_eq!(Field::of(schema), *field, "{section}.{name}");
+            assert_eq!(Field::from_schema(schema), *field, "{section}.{name}");
             if let Some(other) = &field.replaced_by() {
                 let other = table
                     .get(other)
@@ -404,14 +404,14 @@ fn sent_values_read_back_as_declared() {
                 let body = forms::Encoder { section, names: &names }
                     .body(&declared, WriteRequest::Edit)
                     .unwrap();
-                let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
+                let wanted = forms::to_comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);
-                    let live = section.read(&raw, Wanted::Only(&[spec.name].into()));
+                    let live = section.read(&raw, FieldSelection::Only(&[spec.name].into()));
                     let Some(live) = live.fields.raw().get(spec.name) else { continue };
                     compared += 1;
                     assert!(
-                        forms::same(spec.field.compare, &wanted, live),
+                        forms::are_equal(spec.field.compare, &wanted, live),
                         "{at}.{}: {value:?} {live}",
                         spec.name
                     );
@@ -432,7 +432,8 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
         let told = |spec: &&Spec| section.identity.contains(&spec.name);
         let told = section.table().specs().iter().filter(told);
         let told = told.filter_map(|spec| spec.field.live_name());
-        let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
+        let keys: BTreeSet<&str> =
+            rows.keys.iter().chain(rows.other_keys).copied().chain(told).collect();
         let tells_inherited =
             |key: &&str| section.home.inherited.iter().any(|of| of.is_not && of.field == *key);
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
@@ -462,9 +463,13 @@ fn a_write_goes_to_a_container_by_its_id() {
             for (declared, names) in whole(section) {
                 let changed: Vec<_> = declared.keys().map(String::as_str).collect();
                 let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
-                let live = section.read(entry.as_object().unwrap(), Wanted::All);
-                let former =
-                    Former { path: "acme/old".into(), renames: true, transfers: true, name: None };
+                let live = section.read(entry.as_object().unwrap(), FieldSelection::All);
+                let former = Former {
+                    path: "acme/old".into(),
+                    is_renamed: true,
+                    is_transferred: true,
+                    name: None,
+                };
                 let acts = [
                     CallPurpose::Create(&declared),
                     CallPurpose::Change(&declared, &live, &changed),
@@ -474,14 +479,21 @@ fn a_write_goes_to_a_container_by_its_id() {
                     CallPurpose::Container(Lifecycle::Restore),
                 ];
                 for act in acts {
-                    let release = DetectedRelease::Is(REFERENCE);
+                    let release = DetectedRelease::Known(REFERENCE);
                     let (target, names) = (&target, &names);
-                    let job = CallContext { section, target, names, release, is_alone: true, act };
+                    let job = CallContext {
+                        section,
+                        target,
+                        names,
+                        release,
+                        has_unique_address: true,
+                        purpose: act,
+                    };
                     for call in section.rules().calls(&job).unwrap_or_default() {
                         let request = call.request;
-                        let is_new = id.is_none() && request.goes_by_path();
+                        let is_new = id.is_none() && request.addresses_by_path();
                         let sent = request.with_ids(Some(7), |_| Some(9)).unwrap();
-                        assert!(!sent.goes_by_path(), "{at}: {sent}");
+                        assert!(!sent.addresses_by_path(), "{at}: {sent}");
                         if is_new {
                             seen.insert(format!("{at} {}", sent.operation.id));
                         }
@@ -535,7 +547,7 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
 #[test]
 fn a_live_object_without_a_field_does_not_say_anything_about_it() {
     for (at, section) in sections() {
-        assert!(section.read(&Object::new(), Wanted::All).fields.raw().is_empty(), "{at}");
+        assert!(section.read(&Object::new(), FieldSelection::All).fields.raw().is_empty(), "{at}");
     }
 }
 

@@ -377,7 +377,7 @@ fn every_code_in_the_source_is_explained() {
             .filter_map(|rest| rest.split_once(',').map(|(_, rest)| rest));
         let named = text.split("code: ").skip(1);
         let codes = first.chain(second).chain(named).filter_map(literal);
-        unexplained.extend(codes.filter(|code| !is_test && codes::of(code).is_none()));
+        unexplained.extend(codes.filter(|code| !is_test && codes::find_code(code).is_none()));
     }
     assert_eq!(unexplained, [""; 0]);
 }

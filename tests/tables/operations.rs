@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use undrift::{
     catalogue::{
         self,
-        operations::{self, facts, parameters, remarks},
+        operations::{self, operation_remarks, parameter_remarks, parameters},
     },
     field::{Scope, WriteRequest},
     operation::{AnyOp, Method, Operation, Parameter, ParameterLocation, ResponseBody, Type},
@@ -18,7 +18,7 @@ use undrift::{
 use super::reached::{Reach, reach};
 
 fn rows() -> impl Iterator<Item = &'static Operation> {
-    operations::all().map(AnyOp::row)
+    operations::all_operations().map(AnyOp::row)
 }
 
 /// The names of the parameters of a path.
@@ -44,7 +44,7 @@ fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static s
 
 /// The names of the parameters in one place that the reference's release has.
 fn of_reference(id: &str, place: ParameterLocation) -> Vec<&'static str> {
-    let is_late = |p: &Parameter| p.since.is_some_and(Release::is_late);
+    let is_late = |p: &Parameter| p.since.is_some_and(Release::is_after_reference);
     named(find(id), |p| p.place == place && !is_late(p))
 }
 
@@ -86,9 +86,12 @@ fn every_operation_of_the_reference_is_reached() {
 #[test]
 fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
     let distinct = |key: fn(&Operation) -> String| rows().map(key).collect::<BTreeSet<_>>().len();
-    assert_eq!(distinct(|row| row.id.to_owned()), operations::all().count());
-    assert_eq!(distinct(|row| format!("{} {}", row.method, row.path)), operations::all().count());
-    for op in operations::all() {
+    assert_eq!(distinct(|row| row.id.to_owned()), operations::all_operations().count());
+    assert_eq!(
+        distinct(|row| format!("{} {}", row.method, row.path)),
+        operations::all_operations().count()
+    );
+    for op in operations::all_operations() {
         let row = op.row();
         assert_eq!(matches!(op, AnyOp::Read(_)), row.method == Method::Get, "{}", row.id);
         assert!(row.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.id);
@@ -215,7 +218,7 @@ fn required_parameters_are_listed() {
         );
     }
     // A described operation requires what its description requires for a create.
-    let described = catalogue::all().described().iter().map(|op| op.row());
+    let described = catalogue::registry().described_operations().iter().map(|op| op.row());
     for row in described.clone() {
         let required: BTreeSet<_> =
             named(row, |p| p.required && p.place != ParameterLocation::Path).into_iter().collect();
@@ -224,7 +227,7 @@ fn required_parameters_are_listed() {
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required);
             // Of two fields that exclude each other, neither is required.
-            let all = all.filter(move |name| of.has(&Object::new(), name));
+            let all = all.filter(move |name| of.has_field(&Object::new(), name));
             // The path has what an entry is below.
             let all = all.filter(move |name| of.home.parent.is_none_or(|p| p.field != **name));
             all.map(move |name| of.table().sent_name(name))
@@ -334,7 +337,7 @@ fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page +=
         "\n| operation | request | effect | what it does | reached by |\n|---|---|---|---|---|\n";
-    for op in operations::all() {
+    for op in operations::all_operations() {
         let row = op.row();
         page += &format!(
             "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} | {5} |\n",
@@ -346,14 +349,14 @@ fn page() -> String {
             reach(row)
         );
     }
-    for op in operations::all() {
+    for op in operations::all_operations() {
         let row = op.row();
         page += &format!(
             "\n## `{}`\n\n`{} {}`: {}.\n",
             row.id,
             row.method,
             row.path,
-            facts(row).join("; ")
+            operation_remarks(row).join("; ")
         );
         let parameters = parameters(row);
         if !parameters.is_empty() {
@@ -366,7 +369,7 @@ fn page() -> String {
 
 /// One row for a parameter, and one for each that is nested in it.
 fn parameter_rows(page: &mut String, prefix: &str, parameter: &Parameter) {
-    let remarks = remarks(parameter);
+    let remarks = parameter_remarks(parameter);
     let remarks =
         if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
     let name = if prefix.is_empty() {

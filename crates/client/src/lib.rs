@@ -1,5 +1,5 @@
-//! The only part of undrift that asks the service: the client with its limits and retries, reading the live
-//! state, carrying out plans, and snapshots of what was read.
+//! The only crate that sends requests: the client with its limits and retries, the reader of live
+//! state, the executor of plans, and snapshots.
 //!
 //! | layer | modules | contents |
 //! |---|---|---|

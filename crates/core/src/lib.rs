@@ -1,5 +1,5 @@
-//! From manifests to a plan, and back: what a run declares, how that differs from the live state, what has
-//! to be done in which order, and how live state becomes manifests. Nothing here asks the service.
+//! From manifests to a plan, and back: declared state, differences from the live state, ordered
+//! steps, and live state as manifests. Nothing here sends requests.
 //!
 //! | layer | modules | contents |
 //! |---|---|---|

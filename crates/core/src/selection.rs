@@ -20,87 +20,91 @@ pub struct Selection {
 
 impl Selection {
     /// The selected part of `desired`.
-    pub fn of(&self, desired: Desired) -> Desired {
+    pub fn select(&self, desired: Desired) -> Desired {
         if self.only.is_empty() && self.exclude.is_empty() {
             return desired;
         }
         let moves = &desired.moves;
-        let containers = desired.containers.into_iter().filter_map(|c| self.container(c, moves));
+        let containers =
+            desired.containers.into_iter().filter_map(|c| self.select_container(c, moves));
         let containers = containers.collect();
         Desired { containers, ..desired }.without_idle_acknowledgements()
     }
 
-    fn container(&self, mut container: Container, moves: &Moves) -> Option<Container> {
+    fn select_container(&self, mut container: Container, moves: &Moves) -> Option<Container> {
         let address = container.address();
-        let is_whole = self.holds_in(&address, moves);
-        let arrives = container.arrives();
+        let is_whole = self.selects_in(&address, moves);
+        let arrives = container.imports_contents();
         let sections = container.sections.into_iter();
         container.sections =
-            sections.filter_map(|section| self.section(section, &address, moves)).collect();
+            sections.filter_map(|section| self.select_section(section, &address, moves)).collect();
         if !is_whole {
-            container.life.unlisted_projects = None;
-        } else if container.life.unlisted_projects.is_some() {
+            container.lifecycle.unlisted_projects = None;
+        } else if container.lifecycle.unlisted_projects.is_some() {
             // Excluded projects must not count as unlisted.
-            container.life.excluded.clone_from(&self.exclude);
+            container.lifecycle.excluded_projects.clone_from(&self.exclude);
         }
         if !is_whole && matches!(container.create, CreationPolicy::Allowed(_)) {
-            container.create = CreationPolicy::Unselected { arrives };
+            container.create = CreationPolicy::Unselected { imports_contents: arrives };
         }
         (is_whole || !container.sections.is_empty()).then_some(container)
     }
 
-    fn section(
+    fn select_section(
         &self,
         mut section: DeclaredSection,
-        of: &Address,
+        container_address: &Address,
         moves: &Moves,
     ) -> Option<DeclaredSection> {
-        let address = of.section(section.section.section);
-        let is_whole = self.holds_in(&address, moves)
+        let address = container_address.section(section.section.section);
+        let is_whole = self.selects_in(&address, moves)
             && !self.excludes(&address, moves, Selector::touches_section);
         if is_whole {
             return Some(section);
         }
         section.unlisted.value = Unlisted::Ignore;
         let mut entries = std::mem::take(&mut section.entries);
-        entries.retain(|entry| self.holds_in(&section.address_of(entry, of), moves));
+        entries
+            .retain(|entry| self.selects_in(&section.address_of(entry, container_address), moves));
         section.entries = entries;
         (!section.entries.is_empty()).then_some(section)
     }
 
-    /// Whether a part of what is at `address` may be selected.
-    pub fn touches(&self, address: &Address, moves: &Moves) -> bool {
+    /// True if the object at `address`, or a part of it, may be selected.
+    pub fn may_select_part(&self, address: &Address, moves: &Moves) -> bool {
         self.includes(address, moves, Selector::touches_section)
     }
 
     /// Whether `address` is selected.
-    pub fn holds(&self, address: &Address) -> bool {
-        self.holds_in(address, &Moves::default())
+    pub fn selects(&self, address: &Address) -> bool {
+        self.selects_in(address, &Moves::default())
     }
 
     /// Whether the container at `path` is selected, by its declared path.
-    pub fn holds_at(&self, path: &str, moves: &Moves) -> bool {
-        self.holds_in(&Address::container(moves.home(path)), moves)
+    pub fn selects_path(&self, path: &str, moves: &Moves) -> bool {
+        self.selects_in(&Address::container(moves.declared_path(path)), moves)
     }
 
-    /// The same for containers that may have moved. A rename neither removes a container from the
-    /// selection nor brings an excluded one into it.
-    pub fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
+    /// True if `address` is selected, also by a former path. A rename neither removes a container
+    /// from the selection nor brings an excluded one into it.
+    pub fn selects_in(&self, address: &Address, moves: &Moves) -> bool {
         self.includes(address, moves, Selector::matches)
     }
 
     fn includes(
         &self,
-        at: &Address,
+        address: &Address,
         moves: &Moves,
         matches_at: fn(&Selector, &Address) -> bool,
     ) -> bool {
         (self.only.is_empty()
             || self.only.iter().any(|selector| {
-                matches_at(selector, at)
-                    || moves.was(at, |former| matches_at(selector, former)).unwrap_or(false)
+                matches_at(selector, address)
+                    || moves
+                        .any_former_matches(address, |former| matches_at(selector, former))
+                        .unwrap_or(false)
             }))
-            && !self.excludes(at, moves, Selector::matches)
+            && !self.excludes(address, moves, Selector::matches)
     }
 
     fn excludes(
@@ -109,7 +113,9 @@ impl Selection {
         moves: &Moves,
         matches_at: fn(&Selector, &Address) -> bool,
     ) -> bool {
-        self.exclude.iter().any(|selector| moves.any(at, |former| matches_at(selector, former)))
+        self.exclude
+            .iter()
+            .any(|selector| moves.any_path_matches(at, |former| matches_at(selector, former)))
     }
 }
 
@@ -146,7 +152,7 @@ mod tests {
 
     fn select(only: &[&str], exclude: &[&str]) -> Desired {
         let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
-        Selection { only: parse(only), exclude: parse(exclude) }.of(desired())
+        Selection { only: parse(only), exclude: parse(exclude) }.select(desired())
     }
 
     /// The selected part: each container, `+` if it may be created, and each section with its
@@ -196,10 +202,10 @@ mod tests {
     /// The same for a project that was at `acme/old`.
     fn select_moved(only: &[&str], exclude: &[&str]) -> Vec<String> {
         let mut desired = desired();
-        desired.containers[1].life.previously = vec![testing::former("acme/old")];
+        desired.containers[1].lifecycle.previously = vec![testing::former_path("acme/old")];
         desired.moves = Moves::of(&desired.containers).into();
         let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
-        shown(&Selection { only: parse(only), exclude: parse(exclude) }.of(desired))
+        shown(&Selection { only: parse(only), exclude: parse(exclude) }.select(desired))
     }
 
     #[test]
@@ -223,7 +229,7 @@ mod tests {
     #[test]
     fn a_project_is_selected_by_its_declared_path() {
         let mut group = container(Scope::Group, "acme", &json!({}), Unlisted::Fail);
-        group.life.previously = vec![testing::former("old")];
+        group.lifecycle.previously = vec![testing::former_path("old")];
         let moves = Moves::of(&[group]);
         for (only, exclude, selected) in [
             ("acme/**", "x", true),
@@ -236,7 +242,7 @@ mod tests {
             let selection = Selection { only, exclude };
             // Before and after the run moves it.
             for path in ["old/shop", "acme/shop"] {
-                assert_eq!(selection.holds_at(path, &moves), selected, "{selection:?} {path}");
+                assert_eq!(selection.selects_path(path, &moves), selected, "{selection:?} {path}");
             }
         }
     }

@@ -122,8 +122,8 @@ impl Cause {
     }
 
     /// Adds what it led to.
-    pub fn and(mut self, then: impl fmt::Display) -> Self {
-        self.message = format!("{}; {then}", self.message).into();
+    pub fn with_consequence(mut self, consequence: impl fmt::Display) -> Self {
+        self.message = format!("{}; {consequence}", self.message).into();
         self
     }
 

@@ -30,11 +30,11 @@ impl DigestKey {
 
     /// Identifies the key. To find a key from its id, one must try all keys.
     pub fn id(&self) -> String {
-        self.of(&Json::Null)
+        self.digest(&Json::Null)
     }
 
     /// The digest of `json` under this key, in lower-case hexadecimal digits.
-    pub fn of(&self, json: &Json) -> String {
+    pub fn digest(&self, json: &Json) -> String {
         let mut mac = self.0.clone();
         mac.update(canonical(json).as_bytes());
         format!("{:x}", mac.finalize().into_bytes())
@@ -42,12 +42,12 @@ impl DigestKey {
 }
 
 /// The SHA-256 of `text`, to find equal ones among many without keeping them.
-pub fn of_text(text: &str) -> [u8; 32] {
+pub fn text_digest(text: &str) -> [u8; 32] {
     Sha256::digest(text).into()
 }
 
 /// The SHA-256 of the canonical form of `json`, in lower-case hexadecimal digits.
-pub fn of(json: &Json) -> String {
+pub fn json_digest(json: &Json) -> String {
     format!("{:x}", Sha256::digest(canonical(json)))
 }
 
@@ -70,9 +70,9 @@ mod tests {
             r#"{"a":"","b":[1,{"c":2,"d":null}]}"#,
         );
         assert_eq!(canonical(&a), b);
-        assert_eq!(of(&a), of(&serde_json::from_str(b).unwrap()));
+        assert_eq!(json_digest(&a), json_digest(&serde_json::from_str(b).unwrap()));
         for other in [json!({"b": [1], "a": ""}), json!(null), json!([]), json!("null")] {
-            assert_ne!(of(&a), of(&other), "{other}");
+            assert_ne!(json_digest(&a), json_digest(&other), "{other}");
         }
     }
 
@@ -80,14 +80,14 @@ mod tests {
     fn digests_follow_the_standards() {
         // Computed with another implementation; the first key is longer than a block.
         assert_eq!(
-            of(&json!("")),
+            json_digest(&json!("")),
             "12ae32cb1ec02d01eda3581b127c1fee3b0dc53572ed6baf239721a03d82e126"
         );
         for (key, digest) in [
             ("k".repeat(131), "030883233440727df6d1494db9c1e34758dd873568b14bff01974b4a1d2d35f2"),
             ("k".to_owned(), "7d13e4106960ecfd6ffdd105228f98a3c5e464ea51a4fd736783b3edb5227161"),
         ] {
-            assert_eq!(DigestKey::new(&Secret::new(key)).of(&json!("a")), digest);
+            assert_eq!(DigestKey::new(&Secret::new(key)).digest(&json!("a")), digest);
         }
     }
 }

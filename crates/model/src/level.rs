@@ -47,7 +47,7 @@ pub const LEVELS: [AccessLevel; 7] = [
 ];
 
 /// Levels that only rules for pushing and merging have, in addition to the levels of members.
-const OF_RULES: [AccessLevel; 2] =
+const RULE_ONLY_LEVELS: [AccessLevel; 2] =
     [level(0, "no_access", "Nobody."), level(60, "admin", "Administrators of the service.")];
 
 const fn level(number: u8, word: &'static str, description: &'static str) -> AccessLevel {
@@ -55,11 +55,11 @@ const fn level(number: u8, word: &'static str, description: &'static str) -> Acc
 }
 
 impl AccessLevel {
-    /// The level with the number `written`, or with this word in any case.
-    pub fn parse(written: &Json) -> Option<Self> {
-        LEVELS.into_iter().chain(OF_RULES).find(|level: &Self| match written {
+    /// The level with the number or the word in `value`. Case is ignored.
+    pub fn parse(value: &Json) -> Option<Self> {
+        LEVELS.into_iter().chain(RULE_ONLY_LEVELS).find(|level: &Self| match value {
             Json::String(word) => word.eq_ignore_ascii_case(level.word),
-            _ => written.as_u64() == Some(level.number.into()),
+            _ => value.as_u64() == Some(level.number.into()),
         })
     }
 
@@ -85,7 +85,7 @@ impl JsonSchema for AccessLevel {
 
 /// The schema of a level in a rule. It may also be nobody or administrators.
 pub fn rule_level_schema() -> Schema {
-    let [nobody, admin] = OF_RULES;
+    let [nobody, admin] = RULE_ONLY_LEVELS;
     let pushing =
         LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
     let levels: Vec<_> = [nobody].into_iter().chain(pushing).chain([admin]).collect();

@@ -36,7 +36,7 @@ impl Layer {
 #[serde(from = "WrittenOrigin", into = "WrittenOrigin")]
 pub struct Origin {
     /// The file and the layer.
-    pub within: Arc<Within>,
+    pub within: Arc<FileLayer>,
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
@@ -45,7 +45,7 @@ pub struct Origin {
 
 /// The values of a layer in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Within {
+pub struct FileLayer {
     /// The file as seen from the working directory, with `/` between its parts.
     pub file: Arc<str>,
     /// The layer.
@@ -81,14 +81,14 @@ impl From<Origin> for WrittenOrigin {
 impl Origin {
     /// A place in `file`.
     pub fn new(file: impl Into<Arc<str>>, line: u32, column: u32, layer: Layer) -> Self {
-        Self { within: Arc::new(Within { file: file.into(), layer }), line, column }
+        Self { within: Arc::new(FileLayer { file: file.into(), layer }), line, column }
     }
 }
 
 impl Deref for Origin {
-    type Target = Within;
+    type Target = FileLayer;
 
-    fn deref(&self) -> &Within {
+    fn deref(&self) -> &FileLayer {
         &self.within
     }
 }

@@ -8,22 +8,22 @@ pub use undrift_release::{REFERENCE, Release, time_zone};
 pub enum DetectedRelease {
     /// Not requested yet.
     #[default]
-    NotAsked,
+    NotRequested,
     /// The service does not show it.
     Hidden,
     /// It is known.
-    Is(Release),
+    Known(Release),
 }
 
 impl DetectedRelease {
     /// The release, if it is known.
     pub const fn release(self) -> Option<Release> {
-        if let Self::Is(release) = self { Some(release) } else { None }
+        if let Self::Known(release) = self { Some(release) } else { None }
     }
 
     /// True if the release of the service is known and at least `release`.
-    pub fn has(self, release: Release) -> bool {
-        matches!(self, Self::Is(release_found) if release_found >= release)
+    pub fn is_at_least(self, release: Release) -> bool {
+        matches!(self, Self::Known(release_found) if release_found >= release)
     }
 }
 
@@ -34,10 +34,10 @@ mod tests {
     #[test]
     fn only_a_known_release_is_new_enough() {
         let release = |text: &str| text.parse::<Release>().unwrap();
-        assert!(DetectedRelease::Is(release("16.9")).has(release("16.9")));
+        assert!(DetectedRelease::Known(release("16.9")).is_at_least(release("16.9")));
         assert!(
-            !DetectedRelease::Is(release("16.8")).has(release("16.9"))
-                && !DetectedRelease::Hidden.has(REFERENCE)
+            !DetectedRelease::Known(release("16.8")).is_at_least(release("16.9"))
+                && !DetectedRelease::Hidden.is_at_least(REFERENCE)
         );
     }
 }

@@ -16,16 +16,16 @@ pub enum TextOrSecret {
 }
 
 /// The schema of `T`, with all types inlined and without traces of Rust.
-pub fn of<T: JsonSchema>() -> Schema {
+pub fn schema_of<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .with(|s| s.inline_subschemas = true)
-        .with_transform(RecursiveTransform(plain))
+        .with_transform(RecursiveTransform(simplify))
         .into_generator()
         .into_root_schema_for::<T>()
 }
 
 /// `schema` with an id for other schemas and programs. The id is not a URL to fetch.
-pub fn identified(name: &str, version: u32, schema: Value) -> Value {
+pub fn with_id(name: &str, version: u32, schema: Value) -> Value {
     let id = ("$id".to_owned(), json!(format!("urn:undrift:schema:{name}:{version}")));
     match schema {
         Value::Object(mut rest) => {
@@ -38,7 +38,7 @@ pub fn identified(name: &str, version: u32, schema: Value) -> Value {
 
 /// `Option<T>` means that a field may be left out, not that it may be `null`. An enum with described
 /// variants stays an enum.
-fn plain(schema: &mut Schema) {
+fn simplify(schema: &mut Schema) {
     // Removes the line breaks of doc comments, and the width of integers: the range is in the
     // schema.
     if let Some(text) = schema.get("description").and_then(Value::as_str) {

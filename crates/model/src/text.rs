@@ -87,13 +87,13 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         if other.chars().count().abs_diff(length) > limit {
             return None;
         }
-        let slips = strsim::osa_distance(&name, &other);
-        (slips <= limit && has_near_words(&name, &other)).then_some((slips, candidate))
+        let error_count = strsim::osa_distance(&name, &other);
+        (error_count <= limit && has_near_words(&name, &other)).then_some((error_count, candidate))
     });
     rated.min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
 }
 
-/// True if two names have another number of words, or no word that is another one.
+/// True if two names have a different number of words, or if each pair of words is similar.
 fn has_near_words(name: &str, other: &str) -> bool {
     name.split('_').count() != other.split('_').count()
         || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
@@ -106,8 +106,8 @@ pub fn snake_case(name: &str) -> String {
     split_words(name).join("_")
 }
 
-/// The candidates that `name` may have been meant to be: the nearest one, or those that have all its
-/// words in them (`ssl_verification`, of `enable_ssl_verification`), or the longest that it has in it.
+/// The candidates that `name` may mean: the nearest one, or those that contain all its words
+/// (`enable_ssl_verification` for `ssl_verification`), or the longest ones that it contains.
 pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(near) = nearest(name, candidates.iter().copied()) {
         return vec![near];
@@ -186,36 +186,36 @@ pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
 }
 
 /// Words as a list of all of them: `a, b and c`.
-pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
+pub fn join_words<S: AsRef<str>>(words: &[S]) -> String {
     join_with(words, "and")
 }
 
-fn join_with<S: AsRef<str>>(words: &[S], before_last: &str) -> String {
+fn join_with<S: AsRef<str>>(words: &[S], conjunction: &str) -> String {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
-        Some((last, most @ [_, ..])) => format!("{} {before_last} {last}", most.join(", ")),
+        Some((last, most @ [_, ..])) => format!("{} {conjunction} {last}", most.join(", ")),
         _ => words.concat(),
     }
 }
 
 /// Names as a list: `` `a`, `b` ``.
-pub fn listed(names: &[&str]) -> String {
+pub fn list_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
 /// The same for names of which there may be many: the first ten, and the number of the others.
-pub fn few_listed(names: &[&str]) -> String {
-    const MOST: usize = 10;
-    match names.get(MOST..) {
+pub fn list_first(names: &[&str]) -> String {
+    const MAX_LISTED: usize = 10;
+    match names.get(MAX_LISTED..) {
         Some(others) if !others.is_empty() => {
-            format!("{} and {} more", listed(&names[..MOST]), others.len())
+            format!("{} and {} more", list_names(&names[..MAX_LISTED]), others.len())
         }
-        _ => listed(names),
+        _ => list_names(names),
     }
 }
 
 /// `url` in normal form without user and password.
-pub fn location(url: &str) -> String {
+pub fn url_without_user(url: &str) -> String {
     let Some(mut parsed) = parse_url(url) else { return url.to_owned() };
     // Fails only for URLs that cannot have a user.
     let _ = parsed.set_username("");
@@ -259,11 +259,11 @@ fn parse_url(url: &str) -> Option<url::Url> {
     (!is_pattern).then_some(parsed)
 }
 
-/// `ranges` in their order, and merged where they overlap or, if `touching`, touch each other.
-pub fn merged(mut ranges: Vec<Range<usize>>, touching: bool) -> Vec<Range<usize>> {
+/// Sorts `ranges` and merges those that overlap or, if `merges_touching`, touch each other.
+pub fn merge_ranges(mut ranges: Vec<Range<usize>>, merges_touching: bool) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, range| {
-        let is_one = next.start < range.end + usize::from(touching);
+        let is_one = next.start < range.end + usize::from(merges_touching);
         if is_one {
             range.end = range.end.max(next.end);
         }
@@ -324,16 +324,16 @@ pub fn word_if_any<S: Serializer>(
     }
 }
 
-/// `text` with line feeds in place of spaces, so that its lines have at most `most` columns if their
-/// words allow it.
-pub fn wrap_lines(text: &str, most: usize) -> String {
+/// `text` with line feeds in place of spaces, so that its lines have at most `max_width` columns if
+/// their words allow it.
+pub fn wrap_lines(text: &str, max_width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         lines.push(String::new());
         for word in line.split(' ') {
             match lines.last_mut() {
                 Some(last) if last.is_empty() => *last += word,
-                Some(last) if last.width() + 1 + word.width() <= most => {
+                Some(last) if last.width() + 1 + word.width() <= max_width => {
                     *last += &format!(" {word}");
                 }
                 _ => lines.push(word.to_owned()),
@@ -361,12 +361,12 @@ pub fn fill(text: &str, words: Words<'_>) -> String {
     let mut parts = text.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let named = part.split_once('}').and_then(|(name, rest)| {
+        let replacement = part.split_once('}').and_then(|(name, rest)| {
             let (_, word) = words.iter().find(|(placeholder, _)| *placeholder == name)?;
             Some((word, rest))
         });
         // Writing to a text does not fail.
-        let _ = match named {
+        let _ = match replacement {
             Some((word, rest)) => write!(filled, "{word}{rest}"),
             None => write!(filled, "{{{part}"),
         };
@@ -411,9 +411,9 @@ mod tests {
     fn of_many_names_the_first_are_listed() {
         let names: Vec<_> = ('a'..='l').map(String::from).collect();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
-        assert_eq!(few_listed(&names[..2]), "`a`, `b`");
-        assert!(few_listed(&names[..10]).ends_with("`i`, `j`"));
-        assert!(few_listed(&names).ends_with("`i`, `j` and 2 more"));
+        assert_eq!(list_first(&names[..2]), "`a`, `b`");
+        assert!(list_first(&names[..10]).ends_with("`i`, `j`"));
+        assert!(list_first(&names).ends_with("`i`, `j` and 2 more"));
         assert_eq!(count(2, "new group or project"), "2 new groups and projects");
     }
 
@@ -477,7 +477,7 @@ mod tests {
             ("https://H/*", "https://h/*"),
             ("", ""),
         ] {
-            assert_eq!(super::location(url), location, "{url}");
+            assert_eq!(super::url_without_user(url), location, "{url}");
         }
     }
 

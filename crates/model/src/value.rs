@@ -36,13 +36,13 @@ pub fn items<'o>(
 
 /// All texts in `value`, with the names in mappings.
 pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
-    let mut rest = vec![(None, value)];
+    let mut pending = vec![(None, value)];
     let parts = std::iter::from_fn(move || {
-        let (name, value) = rest.pop()?;
+        let (name, value) = pending.pop()?;
         match value {
-            Json::Array(items) => rest.extend(items.iter().rev().map(|item| (None, item))),
+            Json::Array(items) => pending.extend(items.iter().rev().map(|item| (None, item))),
             Json::Object(fields) => {
-                rest.extend(fields.iter().rev().map(|(name, value)| (Some(&**name), value)));
+                pending.extend(fields.iter().rev().map(|(name, value)| (Some(&**name), value)));
             }
             _ => {}
         }
@@ -124,7 +124,7 @@ impl Fields {
         self.0.retain(|(name, value)| is_kept(name, value));
     }
 
-    /// Frees the room for more.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.0.shrink_to_fit();
     }

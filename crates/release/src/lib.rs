@@ -33,9 +33,8 @@ impl Release {
         Self { major, minor }
     }
 
-    /// True if it came after the one that the reference describes, so that a service may lack its
-    /// features.
-    pub fn is_late(self) -> bool {
+    /// True if the release is later than [`REFERENCE`], so that a service may lack its features.
+    pub fn is_after_reference(self) -> bool {
         self > REFERENCE
     }
 }
@@ -118,6 +117,6 @@ mod tests {
     fn releases_are_in_order_of_their_numbers() {
         let release = |text: &str| text.parse::<Release>().unwrap();
         assert!(release("16.2") < release("16.11") && release("16.11") < release("17.0"));
-        assert!(!REFERENCE.is_late() && release("15.9").is_late());
+        assert!(!REFERENCE.is_after_reference() && release("15.9").is_after_reference());
     }
 }

@@ -15,7 +15,7 @@ use undrift_release::Release;
 use super::answer::{ErrorResponse, Result, refuse_if};
 use super::clock;
 use super::dispatch::is_read;
-use super::profile::OBSERVED;
+use super::profile::OBSERVED_RELEASE;
 use super::routes::Route;
 use super::store::stored::{Stored as _, rows, stored};
 use super::store::{namespace::Namespace, user::User};
@@ -31,7 +31,7 @@ pub(crate) const MAINTAINER: i64 = 40;
 pub(crate) const OWNER: i64 = 50;
 
 /// The allowed levels of a member or an invitation, with their names.
-pub(crate) const LEVELS: [(i64, &str); 7] = [
+pub(crate) const ROLE_LEVELS: [(i64, &str); 7] = [
     (MINIMAL, "Minimal Access"),
     (GUEST, "Guest"),
     (PLANNER, "Planner"),
@@ -41,23 +41,23 @@ pub(crate) const LEVELS: [(i64, &str); 7] = [
     (OWNER, "Owner"),
 ];
 
-/// The levels that only rules name in place of a role.
+/// The levels that are allowed only in rules, not as a role of members.
 pub(crate) const RULE_LEVELS: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
-/// The level of a role, or of a rule's word in its place, in any case.
+/// The level of a role or of a word that only rules have; the case of letters is ignored.
 pub(crate) fn level_by_name(word: &str) -> Option<i64> {
     let word = word.replace('_', " ");
-    let mut levels = LEVELS.iter().chain(&RULE_LEVELS);
+    let mut levels = ROLE_LEVELS.iter().chain(&RULE_LEVELS);
     levels.find(|(_, name)| name.eq_ignore_ascii_case(&word)).map(|(level, _)| *level)
 }
 
 /// The role's name.
 pub(crate) fn level_name(level: i64) -> &'static str {
-    LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)
+    ROLE_LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)
 }
 
 /// The stored form of a token.
-pub(crate) fn digest(token: &str) -> [u8; 32] {
+pub(crate) fn token_digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn add_token(
     expires_at: Option<&str>,
     now: &str,
 ) -> rusqlite::Result<i64> {
-    let digest = digest(token);
+    let digest = token_digest(token);
     db.prepare_cached(
         "INSERT INTO tokens (user_id, prefix, digest, name, scopes, expires_at, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -105,8 +105,10 @@ pub(crate) fn authenticate(
         return Ok(None);
     };
     let token = find_token(db, &token_text)?.ok_or_else(ErrorResponse::unauthorized)?;
-    let expired =
-        token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
+    let expired = token
+        .expires_at
+        .as_deref()
+        .is_some_and(|day| day <= clock::utc_day(now).to_string().as_str());
     let description = if token.revoked {
         Some("Token was revoked. You have to re-authorize from the user.")
     } else {
@@ -123,11 +125,13 @@ pub(crate) fn authenticate(
         return Err(ErrorResponse::forbidden_because("Your account has been blocked."));
     }
     let scopes: Vec<&str> = token.scopes.split(',').collect();
-    let writes = !is_read(&route.method);
-    if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !writes) {
-        // All scopes that can reach the operation.
+    let is_write = !is_read(&route.method);
+    if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !is_write) {
+        // The scopes that allow the operation.
         let scopes = match route.path {
-            "/projects" | "/projects/{id}" if release >= OBSERVED => "ai_workflows api read_api",
+            "/projects" | "/projects/{id}" if release >= OBSERVED_RELEASE => {
+                "ai_workflows api read_api"
+            }
             _ => "api read_api",
         };
         return Err(ErrorResponse::with(
@@ -143,7 +147,7 @@ pub(crate) fn authenticate(
     Ok(Some((user, token)))
 }
 
-/// The one token in the headers; an empty one counts as none. Several different ones are refused.
+/// The token in the headers; an empty one counts as not sent. Several different ones are refused.
 fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
@@ -162,19 +166,19 @@ fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
 }
 
 fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<PresentedToken>> {
-    let wanted_digest = digest(token_text);
+    let wanted_digest = token_digest(token_text);
     let sql = format!("SELECT {}, digest FROM tokens t WHERE prefix = ?1", PresentedToken::COLUMNS);
     let mut statement = db.prepare_cached(&sql)?;
     let mut rows = statement.query([&wanted_digest[..8]])?;
-    let mut found = None;
+    let mut matching_token = None;
     while let Some(row) = rows.next()? {
-        let stored: Vec<u8> = row.get("digest")?;
+        let stored_digest: Vec<u8> = row.get("digest")?;
         // Compare in constant time.
-        if bool::from(stored.ct_eq(&wanted_digest)) {
-            found = Some(PresentedToken::from_row(row)?);
+        if bool::from(stored_digest.ct_eq(&wanted_digest)) {
+            matching_token = Some(PresentedToken::from_row(row)?);
         }
     }
-    Ok(found)
+    Ok(matching_token)
 }
 
 /// The groups that a caller is a member of, or was invited to through another group, with the level
@@ -186,7 +190,7 @@ pub(crate) struct Memberships {
 
 impl Memberships {
     /// Reads the standing of `user` on the day `today`.
-    pub(crate) fn of(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
+    pub(crate) fn read(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
         let sql = "SELECT group_id, access_level FROM members
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
                AND (expires_at IS NULL OR expires_at >= ?2)";
@@ -204,29 +208,33 @@ impl Memberships {
              WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)";
         let invited = rows::<(i64, i64, String)>(db, sql, [today])?.into_iter();
         let invited = invited
-            .map(|(group, cap, traversal)| (group, cap.min(self.in_namespace(&traversal))))
+            .map(|(group, cap, traversal)| (group, cap.min(self.level_in_namespace(&traversal))))
             .collect::<Vec<_>>();
         for (group, level) in invited.into_iter().filter(|(_, level)| *level > 0) {
-            let best = self.groups.entry(group).or_default();
-            *best = level.max(*best);
+            let best_level = self.groups.entry(group).or_default();
+            *best_level = level.max(*best_level);
         }
         Ok(())
     }
 
     /// The level in the namespace with this traversal, 0 without one.
-    pub(crate) fn in_namespace(&self, traversal: &str) -> i64 {
+    pub(crate) fn level_in_namespace(&self, traversal: &str) -> i64 {
         if self.groups.is_empty() {
             return 0;
         }
-        ids(traversal).filter_map(|id| self.groups.get(&id)).copied().max().unwrap_or(0)
+        traversal_ids(traversal).filter_map(|id| self.groups.get(&id)).copied().max().unwrap_or(0)
     }
 
     /// All namespaces in which the level is at least `min_level`, as a JSON array for `json_each`.
-    pub(crate) fn namespaces(&self, db: &Connection, min_level: i64) -> rusqlite::Result<String> {
+    pub(crate) fn namespaces_json(
+        &self,
+        db: &Connection,
+        min_level: i64,
+    ) -> rusqlite::Result<String> {
         let mut namespaces: BTreeSet<i64> = BTreeSet::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= min_level) {
             if let Some(group) = Namespace::by_id(db, *group)? {
-                namespaces.extend(group.subtree(db)?);
+                namespaces.extend(group.subtree_ids(db)?);
             }
         }
         Ok(serde_json::Value::from_iter(namespaces).to_string())
@@ -234,7 +242,7 @@ impl Memberships {
 }
 
 /// The ids in a traversal, root first.
-pub(crate) fn ids(traversal: &str) -> impl DoubleEndedIterator<Item = i64> {
+pub(crate) fn traversal_ids(traversal: &str) -> impl DoubleEndedIterator<Item = i64> {
     traversal.split('/').filter_map(|id| id.parse().ok())
 }
 

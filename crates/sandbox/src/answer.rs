@@ -19,7 +19,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     /// JSON text; `None` for 204 and 304.
     pub(crate) body: Option<Vec<u8>>,
-    /// Headers of this answer alone, such as those of paging.
+    /// Headers that only this answer has, such as those of paging.
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     /// The whole body; a text is sent as plain text.
     pub(crate) body: Value,
-    /// A header that goes with it.
+    /// A further header of the answer.
     pub(crate) header: Option<(&'static str, String)>,
 }
 
@@ -113,26 +113,26 @@ impl ErrorResponse {
 
     /// 400 from a model: `{"message": {field: [text]}}`.
     pub(crate) fn model(field: &str, text: impl Into<String>) -> Self {
-        Self::refused(json!({ field: [text.into()] }))
+        Self::bad_request_message(json!({ field: [text.into()] }))
     }
 
     /// 400 from a model with several complaints about one field.
-    pub(crate) fn models(field: &str, texts: &[&str]) -> Self {
-        Self::refused(json!({ field: texts }))
+    pub(crate) fn model_faults(field: &str, texts: &[&str]) -> Self {
+        Self::bad_request_message(json!({ field: texts }))
     }
 
     /// 400 for a parameter that must have a value.
-    pub(crate) fn empty(name: &str) -> Self {
+    pub(crate) fn empty_parameter(name: &str) -> Self {
         Self::parameter(name, "is empty")
     }
 
     /// 200 with the body `null`: the service saved nothing, and gives no reason.
-    pub(crate) fn unsaved() -> Self {
+    pub(crate) fn not_saved() -> Self {
         Self::with(StatusCode::OK, Value::Null)
     }
 
     /// 400 with a text alone.
-    pub(crate) fn refused(text: impl Into<Value>) -> Self {
+    pub(crate) fn bad_request_message(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::BAD_REQUEST, text)
     }
 
@@ -143,7 +143,7 @@ impl ErrorResponse {
 
     /// 400 with a text for a whole request.
     pub(crate) fn bad_request(text: &str) -> Self {
-        Self::refused(format!("400 Bad request - {text}"))
+        Self::bad_request_message(format!("400 Bad request - {text}"))
     }
 
     /// 401.
@@ -151,7 +151,7 @@ impl ErrorResponse {
         Self::message(StatusCode::UNAUTHORIZED, "401 Unauthorized")
     }
 
-    /// 401 instead of 403, where the service hides what the caller lacks.
+    /// 401 instead of 403, for operations where the service hides which right the caller lacks.
     pub(crate) fn without_403(self) -> Self {
         if self.status == StatusCode::FORBIDDEN { Self::unauthorized() } else { self }
     }
@@ -162,7 +162,7 @@ impl ErrorResponse {
     }
 
     /// 403 with a text alone.
-    pub(crate) fn denied(text: impl Into<Value>) -> Self {
+    pub(crate) fn forbidden_message(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::FORBIDDEN, text)
     }
 
@@ -182,7 +182,7 @@ impl ErrorResponse {
         Self::message(StatusCode::NOT_FOUND, "404 Not found")
     }
 
-    /// 404 for something that a flag, the tier or a setting hides.
+    /// 404 for an object or operation that a flag, the tier or a setting hides.
     pub(crate) fn hidden() -> Self {
         Self::message(StatusCode::NOT_FOUND, "404 Not Found")
     }
@@ -193,7 +193,7 @@ impl ErrorResponse {
     }
 
     /// 301 to the present place of a project, in plain text.
-    pub(crate) fn moved(location: String) -> Self {
+    pub(crate) fn redirect(location: String) -> Self {
         let text = format!("This resource has been moved permanently to {location}");
         Self {
             header: Some(("location", location)),
@@ -245,7 +245,7 @@ impl Complaints {
         }
     }
 
-    /// Adds a fault if `wrong`.
+    /// Adds a fault if `is_wrong`.
     pub(crate) fn add_if(&mut self, is_wrong: bool, field: &str, text: impl Into<Value>) {
         if is_wrong {
             self.add(field, text);
@@ -260,18 +260,18 @@ impl Complaints {
     }
 
     /// 400 with all faults, if there are any.
-    pub(crate) fn settle(self) -> Result<()> {
+    pub(crate) fn into_result(self) -> Result<()> {
         refuse_if(!self.0.is_empty(), || self.into())
     }
 }
 
-/// Refuses what is wrong.
+/// Fails with `failure` if `is_refused`.
 pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> ErrorResponse) -> Result<()> {
     if is_refused { Err(failure()) } else { Ok(()) }
 }
 
 /// True if one of the items matches.
-pub(crate) fn any<T>(
+pub(crate) fn try_any<T>(
     items: impl IntoIterator<Item = T>,
     mut matches: impl FnMut(T) -> Result<bool>,
 ) -> Result<bool> {
@@ -300,9 +300,9 @@ pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl I
 }
 
 /// Adds the members of another object to a body.
-pub(crate) fn extend(body: &mut Value, extra_members: Value) {
-    if let (Value::Object(body), Value::Object(more)) = (body, extra_members) {
-        body.extend(more);
+pub(crate) fn add_members(body: &mut Value, extra_members: Value) {
+    if let (Value::Object(body), Value::Object(extra)) = (body, extra_members) {
+        body.extend(extra);
     }
 }
 
@@ -324,7 +324,7 @@ pub(crate) fn number_fault(number: Option<i64>, max: i64) -> Option<String> {
 
 impl From<Complaints> for ErrorResponse {
     fn from(complaints: Complaints) -> Self {
-        Self::refused(complaints.0)
+        Self::bad_request_message(complaints.0)
     }
 }
 

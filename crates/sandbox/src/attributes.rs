@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use undrift_release::Release;
 
-use super::profile::OBSERVED;
-use super::seed::word;
+use super::profile::OBSERVED_RELEASE;
+use super::seed::seed_word;
 
 /// The licence of a service. A higher tier includes the lower ones.
 #[derive(
@@ -43,11 +43,11 @@ pub enum AttributeTier {
 impl AttributeTier {
     /// The tier's name in lower case.
     pub(super) fn name(self) -> String {
-        word(self)
+        seed_word(self)
     }
 
     /// The tier with this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         serde_json::from_value(name.into()).ok()
     }
 }
@@ -130,9 +130,8 @@ pub(crate) enum AnswerKey {
     #[default]
     Same,
     As(&'static str),
-    /// As [`AnswerKey::Same`], though the reference does not list it. Its list is incomplete (1,
-    /// 2.8: "the complete set of fields a given role sees: not shown"), and the real service shows
-    /// it.
+    /// As [`AnswerKey::Same`]. The reference does not list the attribute, because its list is incomplete
+    /// (1, 2.8: "the complete set of fields a given role sees: not shown"); the real service shows it.
     Unlisted,
     /// As [`AnswerKey::Same`], in the simple form as well.
     Simple,
@@ -174,15 +173,15 @@ pub(crate) enum OnNull {
     Unsaved,
     /// The same, also for an empty text: the list of values is not checked first.
     BlankUnsaved,
-    /// It is stored and read back.
+    /// It is stored, and answers show null.
     Stored,
     /// Nothing changes.
     Kept,
-    /// The preset.
+    /// It gets the value of new projects.
     Preset,
     /// False.
     False,
-    /// The last of its values.
+    /// The last value in the attribute's list of values.
     Last,
     /// It is stored; an empty text means the value of the groups above.
     Above(bool),
@@ -208,12 +207,12 @@ pub(crate) struct Attribute {
     pub(crate) answer_key: AnswerKey,
     #[serde(default)]
     pub(crate) audience: Audience,
-    /// Before this release everybody can read it.
+    /// The release from which reading is restricted; in earlier releases every caller can read it.
     #[serde(default)]
     pub(crate) guarded_since: Release,
     #[serde(default)]
     pub(crate) on_null: OnNull,
-    /// From [`OBSERVED`] on, a create ignores it.
+    /// From [`OBSERVED_RELEASE`] on, a create ignores it.
     #[serde(default)]
     not_on_create: bool,
     #[serde(borrow, default)]
@@ -239,9 +238,11 @@ pub(crate) struct Attribute {
     shown_since: Release,
 }
 
-/// A value that lives as long as the process.
-fn leaked<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<&'static T, D::Error> {
-    T::deserialize(from).map(|value| &*Box::leak(Box::new(value)))
+/// Makes a value live as long as the process.
+fn leaked<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<&'static T, D::Error> {
+    T::deserialize(deserializer).map(|value| &*Box::leak(Box::new(value)))
 }
 
 fn free_tier() -> AttributeTier {
@@ -257,7 +258,7 @@ fn null_preset() -> &'static Value {
 }
 
 impl Attribute {
-    pub(crate) fn accepted_on(&self, route: WriteRoute) -> bool {
+    pub(crate) fn is_accepted_on(&self, route: WriteRoute) -> bool {
         self.routes.contains(match route {
             WriteRoute::Create => 'C',
             WriteRoute::CreateForUser => 'U',
@@ -272,13 +273,13 @@ impl Attribute {
 
     /// True if a create ignores it that accepted it in earlier releases.
     pub(crate) fn is_edited_only_at(&self, release: Release) -> bool {
-        self.not_on_create && release >= OBSERVED
+        self.not_on_create && release >= OBSERVED_RELEASE
     }
 
     /// True if a service has this attribute.
-    pub(crate) fn is_of(&self, edition: Edition) -> bool {
+    pub(crate) fn exists_in(&self, edition: Edition) -> bool {
         self.tier <= edition.tier
-            && (!self.since.is_late() || self.since <= edition.release)
+            && (!self.since.is_after_reference() || self.since <= edition.release)
             && self.until.is_none_or(|until| edition.release < until)
     }
 
@@ -292,8 +293,8 @@ impl Attribute {
         self.answer_key != AnswerKey::Detail
     }
 
-    /// The model's name for it in refusals.
-    pub(crate) fn blamed(&self) -> &'static str {
+    /// The name of the attribute in the error messages of the service's model.
+    pub(crate) fn refusal_name(&self) -> &'static str {
         self.refused_as.unwrap_or(self.name)
     }
 }
@@ -323,29 +324,29 @@ pub(super) struct AttributeTable {
 }
 
 /// The JSON text of a file with lines of comments.
-pub(super) fn without_comments(text: &'static str) -> &'static str {
+pub(super) fn strip_comments(text: &'static str) -> &'static str {
     text.lines().filter(|line| !line.starts_with("//")).collect::<String>().leak()
 }
 
-pub(super) static TABLE: LazyLock<AttributeTable> = LazyLock::new(|| {
-    let text = without_comments(include_str!("attributes.jsonc"));
+pub(super) static ATTRIBUTE_TABLE: LazyLock<AttributeTable> = LazyLock::new(|| {
+    let text = strip_comments(include_str!("attributes.jsonc"));
     serde_json::from_str(text).expect("the table of attributes is read by a test")
 });
 
 pub(super) const PACKAGES_LEVEL: &str = "package_registry_access_level";
-pub(super) const PACKAGES: &str = "packages_enabled";
+pub(super) const PACKAGES_ENABLED: &str = "packages_enabled";
 pub(super) const VARIABLES_OVERRIDE_ROLE: &str = "ci_pipeline_variables_minimum_override_role";
 pub(super) const RESTRICT_VARIABLES: &str = "restrict_user_defined_variables";
 pub(super) const DELETE_PIPELINES_AFTER: &str = "ci_delete_pipelines_in_seconds";
 
 /// The attributes of every release and licence.
-pub(crate) fn all() -> impl Iterator<Item = &'static Attribute> {
-    TABLE.projects.iter()
+pub(crate) fn project_rows() -> impl Iterator<Item = &'static Attribute> {
+    ATTRIBUTE_TABLE.projects.iter()
 }
 
 /// The attributes that a service has.
-pub(crate) fn existing(edition: Edition) -> impl Iterator<Item = &'static Attribute> {
-    all().filter(move |row| row.is_of(edition))
+pub(crate) fn existing_project_rows(edition: Edition) -> impl Iterator<Item = &'static Attribute> {
+    project_rows().filter(move |row| row.exists_in(edition))
 }
 
 #[cfg(test)]
@@ -356,13 +357,13 @@ mod tests {
 
     #[test]
     fn the_table_has_every_attribute_of_the_reference_once() {
-        let rows: Vec<_> = all().filter(|row| !row.since.is_late()).collect();
+        let rows: Vec<_> = project_rows().filter(|row| !row.since.is_after_reference()).collect();
         let mut names: Vec<_> = rows.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), 88);
         assert_eq!(rows.len(), 88);
-        let accepted = |route| rows.iter().filter(|row| row.accepted_on(route)).count();
+        let accepted = |route| rows.iter().filter(|row| row.is_accepted_on(route)).count();
         assert_eq!(
             [WriteRoute::Create, WriteRoute::CreateForUser, WriteRoute::Edit].map(accepted),
             [69, 70, 82]
@@ -375,21 +376,23 @@ mod tests {
     fn attributes_exist_from_their_release_on() {
         let existing = |release| {
             let edition = Edition { tier: AttributeTier::Ultimate, release };
-            existing(edition).map(|row| row.name).collect::<std::collections::BTreeSet<_>>()
+            existing_project_rows(edition)
+                .map(|row| row.name)
+                .collect::<std::collections::BTreeSet<_>>()
         };
         assert_eq!(existing(REFERENCE).len(), 88);
         let (earlier, later) = (existing(Release::new(16, 2)), existing(Release::new(18, 9)));
         assert!(earlier.contains("group_runners_enabled") && !earlier.contains("emails_enabled"));
         assert!(!earlier.contains("operations_access_level"));
-        assert_eq!(later.len(), all().count() - 1);
+        assert_eq!(later.len(), project_rows().count() - 1);
     }
 
     #[test]
     fn a_twin_names_an_access_level() {
-        for row in all() {
+        for row in project_rows() {
             if let ValueKind::TwinOf(target) = row.kind {
                 assert!(
-                    all()
+                    project_rows()
                         .any(|other| other.name == target
                             && matches!(other.kind, ValueKind::OneOf(_))),
                     "{} follows {target}",

@@ -11,14 +11,14 @@ use super::answer::{ErrorResponse, Result, refuse_if};
 use super::params::{Params, Upload};
 
 /// The maximum sizes of a body and of an upload, in bytes.
-const MAX_BODY: usize = 1024 * 1024;
-const MAX_UPLOAD: usize = 10 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+const MAX_UPLOAD_BYTES: usize = 10 * 1024 * 1024;
 
 const MULTIPART: &str = "multipart/form-data";
 
 /// The maximum length of the body of a request with these headers, in bytes.
-pub(crate) fn max_length(headers: &HeaderMap) -> usize {
-    if media_type(headers) == MULTIPART { MAX_UPLOAD } else { MAX_BODY }
+pub(crate) fn max_body_length(headers: &HeaderMap) -> usize {
+    if media_type(headers) == MULTIPART { MAX_UPLOAD_BYTES } else { MAX_BODY_BYTES }
 }
 
 /// 413.
@@ -27,8 +27,8 @@ pub(crate) fn too_large() -> ErrorResponse {
 }
 
 /// Adds the parameters in a body.
-pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    refuse_if(body.len() > max_length(headers), too_large)?;
+pub(crate) fn add_body_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
+    refuse_if(body.len() > max_body_length(headers), too_large)?;
     match media_type(headers).as_str() {
         MULTIPART => read_multipart(headers, body, params),
         _ if body.is_empty() => Ok(()),
@@ -52,18 +52,18 @@ fn media_type(headers: &HeaderMap) -> String {
     content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn malformed() -> ErrorResponse {
+fn malformed_body() -> ErrorResponse {
     ErrorResponse::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
 }
 
 fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed())?;
+    let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed_body())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
     let read = async {
-        while let Some(part) = form.next_field().await.map_err(|_| malformed())? {
+        while let Some(part) = form.next_field().await.map_err(|_| malformed_body())? {
             let name = part.name().unwrap_or_default().to_owned();
             let file_name = part.file_name().map(safe_file_name);
-            let bytes = part.bytes().await.map_err(|_| malformed())?;
+            let bytes = part.bytes().await.map_err(|_| malformed_body())?;
             match file_name {
                 Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
                 None => params
@@ -73,7 +73,7 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
         Ok(())
     };
     // The whole body was received, so there is nothing to wait for.
-    read.now_or_never().unwrap_or_else(|| Err(malformed()))
+    read.now_or_never().unwrap_or_else(|| Err(malformed_body()))
 }
 
 /// The last segment of a client's file name, in characters that are safe in paths, addresses and
@@ -97,7 +97,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, content_type.parse().expect("a header value"));
         let mut params = Params::default();
-        read(&headers, body.into(), &mut params).map(|()| params)
+        add_body_params(&headers, body.into(), &mut params).map(|()| params)
     }
 
     #[test]

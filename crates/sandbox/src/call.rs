@@ -34,14 +34,14 @@ pub(crate) type Segments = Vec<(&'static str, String)>;
 #[derive(Default)]
 pub(crate) struct Input {
     pub(crate) method: Method,
-    /// True if the operation is anything but a read.
-    pub(crate) writes: bool,
-    /// The rule by which archived projects refuse the operation, if they do.
-    pub(crate) closed: Option<&'static ClosedRoute>,
+    /// True if the operation changes data.
+    pub(crate) is_write: bool,
+    /// The rule of archived projects for this operation; `None` if they allow it.
+    pub(crate) closed_route: Option<&'static ClosedRoute>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
     /// Scheme and host as the client used them, for addresses in answers.
-    pub(crate) base: String,
+    pub(crate) base_url: String,
     /// Path and query as sent, for `Link`.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
@@ -50,7 +50,7 @@ pub(crate) struct Input {
 impl Input {
     /// A POST with these parameters.
     pub(crate) fn post(params: Params) -> Self {
-        Self { method: Method::POST, writes: true, params, ..Self::default() }
+        Self { method: Method::POST, is_write: true, params, ..Self::default() }
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Call<'a> {
     pub(crate) token: Option<PresentedToken>,
     pub(crate) input: Input,
     pub(crate) time: Timestamp,
-    pub(crate) now: OnceCell<String>,
+    pub(crate) time_text: OnceCell<String>,
     pub(crate) memberships: OnceCell<Memberships>,
     /// The caller's direct levels in the projects of a list, after they were read together.
     pub(crate) list_levels: OnceCell<HashMap<i64, Option<i64>>>,
@@ -85,31 +85,35 @@ impl<'a> Call<'a> {
         time: Timestamp,
         input: Input,
     ) -> Self {
-        let (now, memberships, list_levels) = Default::default();
-        Self { db, service, caller, token, input, time, now, memberships, list_levels }
+        let (time_text, memberships, list_levels) = Default::default();
+        Self { db, service, caller, token, input, time, time_text, memberships, list_levels }
     }
 }
 
 impl Call<'_> {
     /// The first column of the one row of a result.
-    pub(crate) fn one<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<T> {
+    pub(crate) fn query_value<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<T> {
         Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
     }
 
     /// The first column of the row of a result, if there is one.
-    pub(crate) fn maybe<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Option<T>> {
+    pub(crate) fn query_optional<T: FromSql>(
+        &self,
+        sql: &str,
+        values: impl Bound,
+    ) -> Result<Option<T>> {
         Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?)
     }
 
     /// The first column of all rows of a result.
-    pub(crate) fn many<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>> {
+    pub(crate) fn query_column<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>> {
         let mut statement = self.db.prepare_cached(sql)?;
         let column = statement.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>();
         Ok(column?)
     }
 
     /// All rows of a result, as tuples.
-    pub(crate) fn rows<T>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>>
+    pub(crate) fn query_rows<T>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>>
     where
         T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
     {
@@ -117,62 +121,68 @@ impl Call<'_> {
     }
 
     /// All rows of a result, each one JSON text.
-    pub(crate) fn objects(&self, sql: &str, values: impl Bound) -> Result<Vec<Value>> {
-        let texts = self.many::<String>(sql, values)?;
+    pub(crate) fn query_objects(&self, sql: &str, values: impl Bound) -> Result<Vec<Value>> {
+        let texts = self.query_column::<String>(sql, values)?;
         let objects = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>();
         objects.map_err(|error| ErrorResponse::internal(&error))
     }
 
-    /// Carries a statement out; returns how many rows it changed.
-    pub(crate) fn run(&self, sql: &str, values: impl Bound) -> Result<usize> {
+    /// Executes a statement and returns the number of changed rows.
+    pub(crate) fn execute(&self, sql: &str, values: impl Bound) -> Result<usize> {
         Ok(self.db.prepare_cached(sql)?.execute(values)?)
     }
 
     /// Sets one column of the row with this id.
-    pub(crate) fn set(&self, table: &str, id: i64, column: &str, value: impl ToSql) -> Result<()> {
+    pub(crate) fn set_column(
+        &self,
+        table: &str,
+        id: i64,
+        column: &str,
+        value: impl ToSql,
+    ) -> Result<()> {
         let sql = format!("UPDATE {table} SET {column} = ?2 WHERE id = ?1");
-        self.run(&sql, params![id, value]).map(drop)
+        self.execute(&sql, params![id, value]).map(drop)
     }
 
     /// The time as the service writes it.
-    pub(crate) fn now(&self) -> &str {
-        self.now.get_or_init(|| clock::spell(self.time))
+    pub(crate) fn time_text(&self) -> &str {
+        self.time_text.get_or_init(|| clock::format_time(self.time))
     }
 
-    /// When an import or fork that starts now finishes.
-    pub(crate) fn import_done_at(&self) -> String {
+    /// The time at which an import or fork that starts now finishes.
+    pub(crate) fn import_finish_time(&self) -> String {
         self.finish_time(self.service.profile.import_delay)
     }
 
-    /// When the service protects a default branch that appears now; `None` means at once.
-    pub(crate) fn protection_due_at(&self) -> Option<String> {
+    /// The time at which the service protects a default branch that is created now; `None` means
+    /// immediately.
+    pub(crate) fn protection_time(&self) -> Option<String> {
         let delay = self.service.profile.protection_delay;
         (!delay.is_zero()).then(|| self.finish_time(delay))
     }
 
-    /// When something that starts now finishes: never within the same call.
+    /// The time at which an operation that starts now finishes; it is always after this call.
     fn finish_time(&self, delay: Duration) -> String {
         let delay = delay.max(Duration::from_millis(1));
-        clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
+        clock::format_time(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
-    /// Starts something that runs in the background for this long. Returns false while an earlier
-    /// one is running.
-    pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool> {
+    /// Starts a background operation of this duration. Returns false if an earlier one is still running.
+    pub(crate) fn acquire_lease(&self, name: &str, duration: Duration) -> Result<bool> {
         let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2)
                    ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3";
-        Ok(self.run(sql, [name, &self.finish_time(length), self.now()])? > 0)
+        Ok(self.execute(sql, [name, &self.finish_time(duration), self.time_text()])? > 0)
     }
 
-    /// The day, for expiry.
+    /// The current day, to compare expiry dates with.
     pub(crate) fn today(&self) -> &str {
-        // The spelled time starts with the day.
-        self.now().get(..10).unwrap_or_default()
+        // The text of a time starts with the day.
+        self.time_text().get(..10).unwrap_or_default()
     }
 
     /// 128 random bits as hexadecimal digits.
     pub(crate) fn random_hex(&self) -> String {
-        self.service.chance.hex()
+        self.service.chance.next_hex()
     }
 
     pub(crate) fn tier(&self) -> AttributeTier {
@@ -184,13 +194,13 @@ impl Call<'_> {
     }
 
     /// True if the release is `major.minor` or a later one.
-    pub(crate) fn is_from(&self, major: u16, minor: u16) -> bool {
+    pub(crate) fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.release() >= Release::new(major, minor)
     }
 
     /// True if answers contain the day on which something was marked for deletion.
     pub(crate) fn shows_deletion(&self) -> bool {
-        self.tier() >= AttributeTier::Premium || self.is_from(18, 0)
+        self.tier() >= AttributeTier::Premium || self.is_at_least(18, 0)
     }
 
     /// The tier and release that decide which attributes exist.
@@ -199,7 +209,7 @@ impl Call<'_> {
     }
 
     /// True if the operation is one of a group, according to its path.
-    pub(crate) fn is_of_group(&self) -> bool {
+    pub(crate) fn is_group_operation(&self) -> bool {
         self.target.starts_with("/api/v4/groups/")
     }
 
@@ -213,26 +223,26 @@ impl Call<'_> {
     }
 
     /// 412 if the call limits the last change of what it deletes, and there was a later one.
-    pub(crate) fn check_unmodified(&self, changed: &str) -> Result<()> {
+    pub(crate) fn check_unmodified(&self, changed_at: &str) -> Result<()> {
         let latest_change = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
             let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
-            Timestamp::try_from(time).ok().map(clock::spell)
+            Timestamp::try_from(time).ok().map(clock::format_time)
         });
         // The limit has whole seconds, so a change within its second is not later.
-        refuse_if(latest_change.is_some_and(|bound| changed.get(..19) > bound.get(..19)), || {
+        refuse_if(latest_change.is_some_and(|bound| changed_at.get(..19) > bound.get(..19)), || {
             ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
         })
     }
 
-    /// Removes a row, unless it was `changed` after the time in the call.
-    pub(crate) fn remove(&self, row: &impl Stored, changed: &str) -> Result<Answer> {
-        self.check_unmodified(changed)?;
+    /// Removes a row, unless it was changed (`changed_at`) after the time in the call.
+    pub(crate) fn remove(&self, row: &impl Stored, changed_at: &str) -> Result<Answer> {
+        self.check_unmodified(changed_at)?;
         row.remove(self.db)?;
         Ok(Answer::no_content())
     }
 
     /// The user in `:user_id`, by id or name.
-    pub(crate) fn named_user(&self) -> Result<User> {
+    pub(crate) fn segment_user(&self) -> Result<User> {
         User::by_reference(self.db, self.segment("user_id"))?
             .ok_or_else(|| ErrorResponse::not_found("User"))
     }
@@ -253,12 +263,17 @@ impl Call<'_> {
     }
 
     /// The rights with which attributes are set.
-    pub(crate) fn rights<'a>(&'a self, level: i64, fork: bool, visibility: &'a str) -> Rights<'a> {
+    pub(crate) fn rights<'a>(
+        &'a self,
+        level: i64,
+        is_fork: bool,
+        visibility: &'a str,
+    ) -> Rights<'a> {
         Rights {
             edition: self.edition(),
-            administrator: self.is_administrator(),
-            owner: level >= OWNER,
-            fork,
+            is_administrator: self.is_administrator(),
+            is_owner: level >= OWNER,
+            is_fork,
             visibility,
             profile: &self.service.profile,
             time: self.time,
@@ -271,7 +286,7 @@ impl Call<'_> {
             return Ok(memberships);
         }
         let memberships = match &self.caller {
-            Some(user) => Memberships::of(self.db, user.id, self.today())?,
+            Some(user) => Memberships::read(self.db, user.id, self.today())?,
             None => Memberships::default(),
         };
         Ok(self.memberships.get_or_init(|| memberships))
@@ -281,7 +296,7 @@ impl Call<'_> {
     pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<()> {
         if let Some(user) = &self.caller {
             let ids = projects.iter().map(|project| project.id);
-            // Only lists use this, and a call has one list.
+            // Only lists call this function, and a call reads only one list.
             let _ = self.list_levels.set(self.direct_levels(user.id, ids.collect())?);
         }
         Ok(())
@@ -294,7 +309,8 @@ impl Call<'_> {
              WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))
                AND state = 'active' AND (expires_at IS NULL OR expires_at >= ?3)";
         let ids = Value::from(ids).to_string();
-        levels.extend(self.rows::<(i64, Option<i64>)>(sql, params![user, ids, self.today()])?);
+        levels
+            .extend(self.query_rows::<(i64, Option<i64>)>(sql, params![user, ids, self.today()])?);
         Ok(levels)
     }
 
@@ -327,24 +343,26 @@ impl Call<'_> {
         if project.namespace.owner_id == Some(user) {
             return Ok(OWNER);
         }
-        let other;
+        let user_memberships;
         let memberships = if self.is_caller(user) {
             self.memberships()?
         } else {
-            other = Memberships::of(self.db, user, self.today())?;
-            &other
+            user_memberships = Memberships::read(self.db, user, self.today())?;
+            &user_memberships
         };
         let direct_level = self.direct_level(user, project.id)?.unwrap_or(0);
-        let best_level = direct_level.max(memberships.in_namespace(&project.namespace.traversal));
+        let best_level =
+            direct_level.max(memberships.level_in_namespace(&project.namespace.traversal));
         if !project.shared {
             return Ok(best_level);
         }
         let sql = "SELECT s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
              WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
-        let invitations = self.rows::<(i64, String)>(sql, params![project.id, self.today()])?;
+        let invitations =
+            self.query_rows::<(i64, String)>(sql, params![project.id, self.today()])?;
         let levels =
-            invitations.iter().map(|(cap, group)| memberships.in_namespace(group).min(*cap));
+            invitations.iter().map(|(cap, group)| memberships.level_in_namespace(group).min(*cap));
         Ok(levels.fold(best_level, i64::max))
     }
 
@@ -376,7 +394,7 @@ impl Call<'_> {
         if self.service.profile.former_paths_answer {
             return Ok(project);
         }
-        if self.writes {
+        if self.is_write {
             return Err(ErrorResponse::message(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Non GET methods are not allowed for moved projects",
@@ -390,7 +408,11 @@ impl Call<'_> {
             *segment = &id;
         }
         let mark = if query.is_empty() { "" } else { "?" };
-        Err(ErrorResponse::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
+        Err(ErrorResponse::redirect(format!(
+            "{}{}{mark}{query}",
+            self.base_url,
+            segments.join("/")
+        )))
     }
 
     /// True if the caller may use a feature with this access level. In a private project this needs
@@ -406,8 +428,8 @@ impl Call<'_> {
         })
     }
 
-    /// True if all of these features of a project are off, by their access levels.
-    pub(crate) fn are_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
+    /// True if the access levels of all these features of a project are `disabled`.
+    pub(crate) fn are_features_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
         let mut levels = features.iter().map(|name| attributes.get(*name));
         Ok(levels.all(|level| level.is_some_and(|level| level == "disabled")))
@@ -431,21 +453,26 @@ impl Call<'_> {
 
     /// True if a group is archived, by itself or with a group above it.
     pub(crate) fn is_group_archived(&self, group: &Namespace) -> Result<bool> {
-        self.is_set_above(group, ARCHIVED, true)
+        self.is_set_in_hierarchy(group, ARCHIVED, true)
     }
 
     /// True if a group, or one above it, sets a flag to this value.
-    pub(crate) fn is_set_above(&self, group: &Namespace, name: &str, value: bool) -> Result<bool> {
-        let group_ids: Vec<i64> = access::ids(&group.traversal).collect();
+    pub(crate) fn is_set_in_hierarchy(
+        &self,
+        group: &Namespace,
+        name: &str,
+        value: bool,
+    ) -> Result<bool> {
+        let group_ids: Vec<i64> = access::traversal_ids(&group.traversal).collect();
         let sql =
             "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
                               AND json_extract(settings, '$.' || ?2) = ?3)";
-        self.one(sql, params![Value::from(group_ids).to_string(), name, value])
+        self.query_value(sql, params![Value::from(group_ids).to_string(), name, value])
     }
 
-    /// 403 for an archived project that the route is closed for.
+    /// 403 if the project is archived and archived projects refuse this route.
     pub(crate) fn check_open(&self, project: &Project) -> Result<()> {
-        match self.closed {
+        match self.closed_route {
             Some(closed) if self.is_archived(project)? => Err(closed.refusal()),
             _ => Ok(()),
         }
@@ -458,16 +485,15 @@ impl Call<'_> {
         self.check_open(&project).map(|()| project)
     }
 
-    /// As [`Call::project_as`], for changes that an archived project may accept, unless a dialect
-    /// says otherwise.
+    /// As [`Call::project_as`], for changes that archived projects accept, except in one dialect.
     pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project> {
         let project = self.project_as(level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
 
-    /// 403 for an archived project that the route is closed for; in one dialect for every archived
-    /// project.
+    /// 403 if the project is archived and archived projects refuse this route. In one dialect they refuse
+    /// all routes.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         let is_read_only = project.archived && self.service.profile.archived_read_only;
         refuse_if(is_read_only, ErrorResponse::forbidden)?;
@@ -483,7 +509,7 @@ impl Call<'_> {
     }
 
     /// The answer for removing the last owner.
-    pub(crate) fn last_owner(&self) -> ErrorResponse {
+    pub(crate) fn last_owner_refusal(&self) -> ErrorResponse {
         if self.service.profile.last_owner_bad_request {
             return ErrorResponse::bad_request("the last owner cannot be removed");
         }
@@ -495,7 +521,7 @@ impl Call<'_> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin || group.owner_id == Some(user.id) => Ok(OWNER),
-            Some(_) => Ok(self.memberships()?.in_namespace(&group.traversal)),
+            Some(_) => Ok(self.memberships()?.level_in_namespace(&group.traversal)),
         }
     }
 

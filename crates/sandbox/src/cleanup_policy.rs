@@ -4,20 +4,20 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::answer::{ErrorResponse, Result, refuse_if};
-use super::params::{flag, integer, text};
+use super::params::{read_flag, read_integer, read_text};
 use super::{clock, re2};
 
 /// The keys of the cleanup policy with their values; `None` means any text.
-const POLICY: &[(&str, Option<&[&str]>)] = &[
+const POLICY_KEYS: &[(&str, Option<&[&str]>)] = &[
     ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
     ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
     ("name_regex", None),
     ("name_regex_keep", None),
 ];
-const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
+const KEEP_N_VALUES: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
 fn policy_fault(key: &str, texts: &[&str]) -> ErrorResponse {
-    ErrorResponse::models(&format!("container_expiration_policy.{key}"), texts)
+    ErrorResponse::model_faults(&format!("container_expiration_policy.{key}"), texts)
 }
 
 fn not_listed(key: &str) -> ErrorResponse {
@@ -26,13 +26,13 @@ fn not_listed(key: &str) -> ErrorResponse {
 
 /// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
 /// `name_regex`.
-pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
-    let Value::Object(sent) = value else {
+pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
+    let Value::Object(policy_params) = value else {
         return if value.is_null() { Ok(()) } else { Err(ErrorResponse::invalid(name)) };
     };
-    for (key, values) in POLICY {
-        let Some(value) = sent.get(*key) else { continue };
-        let requested = text(&format!("{name}[{key}]"), value)?;
+    for (key, values) in POLICY_KEYS {
+        let Some(value) = policy_params.get(*key) else { continue };
+        let requested = read_text(&format!("{name}[{key}]"), value)?;
         match (values, requested.as_deref()) {
             (Some(_), None | Some("")) if *key == "cadence" => {
                 return Err(policy_fault(key, &["can't be blank", "is not included in the list"]));
@@ -47,24 +47,27 @@ pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
         }
         policy[*key] = requested.into();
     }
-    if let Some(value) = sent.get("keep_n") {
-        let keep = integer(&format!("{name}[keep_n]"), value)?;
-        refuse_if(keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)), || not_listed("keep_n"))?;
+    if let Some(value) = policy_params.get("keep_n") {
+        let keep = read_integer(&format!("{name}[keep_n]"), value)?;
+        refuse_if(keep.is_some_and(|keep| !KEEP_N_VALUES.contains(&keep)), || {
+            not_listed("keep_n")
+        })?;
         policy["keep_n"] = keep.into();
     }
-    if let Some(value) = sent.get("enabled") {
-        let is_enabled = flag(&format!("{name}[enabled]"), value)?;
+    if let Some(value) = policy_params.get("enabled") {
+        let is_enabled = read_flag(&format!("{name}[enabled]"), value)?;
         policy["enabled"] = is_enabled.ok_or_else(|| not_listed("enabled"))?.into();
     }
-    let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
-    refuse_if(policy["enabled"] == true && !removes, || {
+    let has_name_regex =
+        policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
+    refuse_if(policy["enabled"] == true && !has_name_regex, || {
         policy_fault("name_regex", &["can't be blank"])
     })
 }
 
 /// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months
 /// have 30 days.
-pub(super) fn scheduled(mut policy: Value, time: Timestamp) -> Value {
+pub(super) fn with_next_run(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
         Some("7d") => 7,
         Some("14d") => 14,
@@ -73,7 +76,7 @@ pub(super) fn scheduled(mut policy: Value, time: Timestamp) -> Value {
         _ => 1,
     };
     policy["next_run_at"] =
-        clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
+        clock::format_time(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
             .into();
     policy
 }

@@ -1,43 +1,53 @@
-//! What an archived project refuses, by route: 403 for everybody. Other routes stay open.
+//! The routes that an archived project refuses with 403, for every caller. It allows all others.
 
 use http::Method;
 use undrift_release::Release;
 
 use super::answer::ErrorResponse;
-use super::profile::OBSERVED;
+use super::profile::OBSERVED_RELEASE;
 
 /// The routes at and below a path that archived projects refuse.
 #[derive(Debug)]
 pub(crate) struct ClosedRoute {
     path: &'static str,
     /// True if reading is refused too.
-    reads: bool,
-    since: Option<Release>,
-    before: Option<Release>,
+    closes_reads: bool,
+    since_release: Option<Release>,
+    before_release: Option<Release>,
     reason: Option<&'static str>,
 }
 
-const fn writes(path: &'static str) -> ClosedRoute {
-    ClosedRoute { path, reads: false, since: None, before: None, reason: None }
+const fn closed_for_writes(path: &'static str) -> ClosedRoute {
+    ClosedRoute {
+        path,
+        closes_reads: false,
+        since_release: None,
+        before_release: None,
+        reason: None,
+    }
 }
 
-const fn since(release: Release, route: ClosedRoute) -> ClosedRoute {
-    ClosedRoute { since: Some(release), ..route }
+const fn closed_since(release: Release, route: ClosedRoute) -> ClosedRoute {
+    ClosedRoute { since_release: Some(release), ..route }
 }
 
 const CLOSED_ROUTES: &[ClosedRoute] = &[
     ClosedRoute {
         reason: Some("You are not allowed to push into this branch"),
-        ..writes("/projects/{id}/repository/files")
+        ..closed_for_writes("/projects/{id}/repository/files")
     },
-    writes("/projects/{id}/repository"),
-    writes("/projects/{id}/uploads"),
-    writes("/projects/{id}/pipeline_schedules"),
-    ClosedRoute { reads: true, before: Some(OBSERVED), ..writes("/projects/{id}/variables") },
-    since(Release::new(18, 4), writes("/projects/{id}/transfer")),
-    since(OBSERVED, writes("/projects/{id}/approvals")),
-    since(OBSERVED, writes("/projects/{id}/labels")),
-    since(OBSERVED, writes("/projects/{id}/protected_branches")),
+    closed_for_writes("/projects/{id}/repository"),
+    closed_for_writes("/projects/{id}/uploads"),
+    closed_for_writes("/projects/{id}/pipeline_schedules"),
+    ClosedRoute {
+        closes_reads: true,
+        before_release: Some(OBSERVED_RELEASE),
+        ..closed_for_writes("/projects/{id}/variables")
+    },
+    closed_since(Release::new(18, 4), closed_for_writes("/projects/{id}/transfer")),
+    closed_since(OBSERVED_RELEASE, closed_for_writes("/projects/{id}/approvals")),
+    closed_since(OBSERVED_RELEASE, closed_for_writes("/projects/{id}/labels")),
+    closed_since(OBSERVED_RELEASE, closed_for_writes("/projects/{id}/protected_branches")),
 ];
 
 impl ClosedRoute {
@@ -46,9 +56,9 @@ impl ClosedRoute {
         CLOSED_ROUTES.iter().find(|route| {
             let remainder = path.strip_prefix(route.path);
             remainder.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                && (route.reads || *method != Method::GET)
-                && route.since.is_none_or(|since| release >= since)
-                && route.before.is_none_or(|before| release < before)
+                && (route.closes_reads || *method != Method::GET)
+                && route.since_release.is_none_or(|since| release >= since)
+                && route.before_release.is_none_or(|before| release < before)
         })
     }
 

@@ -12,17 +12,17 @@ use tokio::sync::Notify;
 /// The connection slots of a service.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
-    limit: usize,
+    max_connections: usize,
     table: Mutex<SlotTable>,
     /// A connection ended, or began to wait.
-    changed: Notify,
+    slot_change: Notify,
 }
 
 #[derive(Debug, Default)]
 struct SlotTable {
     connections: BTreeMap<u64, Connection>,
-    /// Counts events, to find out who waits longer.
-    count: u64,
+    /// The number of events; it orders the connections by the start of their wait.
+    event_count: u64,
 }
 
 #[derive(Debug)]
@@ -32,9 +32,9 @@ struct Connection {
 }
 
 impl SlotTable {
-    fn next_number(&mut self) -> u64 {
-        self.count += 1;
-        self.count
+    fn next_event(&mut self) -> u64 {
+        self.event_count += 1;
+        self.event_count
     }
 
     /// Drops the connection that has waited longest; false if none waits.
@@ -53,26 +53,30 @@ impl SlotTable {
 
 impl ConnectionSlots {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, table: Mutex::default(), changed: Notify::new() })
+        Arc::new(Self {
+            max_connections: limit,
+            table: Mutex::default(),
+            slot_change: Notify::new(),
+        })
     }
 
-    /// Takes a slot, as soon as one is free or its connection waits. A new connection waits for
-    /// its client.
+    /// Takes a slot, as soon as one is free or can be taken from a waiting connection. The new
+    /// connection counts as waiting for its client.
     pub(crate) async fn acquire(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_acquire() {
                 return slot;
             }
-            self.changed.notified().await;
+            self.slot_change.notified().await;
         }
     }
 
     fn try_acquire(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut table = self.lock();
-        if table.connections.len() >= self.limit && !table.evict_longest_waiting() {
+        if table.connections.len() >= self.max_connections && !table.evict_longest_waiting() {
             return None;
         }
-        let (number, eviction) = (table.next_number(), Arc::new(Notify::new()));
+        let (number, eviction) = (table.next_event(), Arc::new(Notify::new()));
         table.connections.insert(
             number,
             Connection { waiting_since: Some(number), eviction: Arc::clone(&eviction) },
@@ -97,12 +101,12 @@ impl ConnectionSlot {
     /// Marks the connection as waiting: from now on it may be evicted.
     pub(crate) fn mark_waiting(&self) {
         let mut table = self.slots.lock();
-        let now = table.next_number();
+        let now = table.next_event();
         if let Some(connection) = table.connections.get_mut(&self.number) {
             connection.waiting_since = Some(now);
         }
         drop(table);
-        self.slots.changed.notify_one();
+        self.slots.slot_change.notify_one();
     }
 
     /// Marks the connection as answering: until the next [`ConnectionSlot::mark_waiting`] it
@@ -114,7 +118,7 @@ impl ConnectionSlot {
     }
 
     /// Completes when the connection must close.
-    pub(crate) async fn evicted(&self) {
+    pub(crate) async fn wait_for_eviction(&self) {
         self.eviction.notified().await;
     }
 }
@@ -122,7 +126,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.slots.lock().connections.remove(&self.number);
-        self.slots.changed.notify_one();
+        self.slots.slot_change.notify_one();
     }
 }
 
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
 
     fn is_evicted(slot: &ConnectionSlot) -> bool {
-        slot.evicted().now_or_never().is_some()
+        slot.wait_for_eviction().now_or_never().is_some()
     }
 
     #[test]

@@ -7,13 +7,13 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 /// The minimum and maximum of a field, and names for the numbers from the minimum on.
-type Field = (u32, u32, &'static [&'static str]);
+type CronField = (u32, u32, &'static [&'static str]);
 
 /// The seconds, which may come first and are ignored.
-const SECONDS: Field = (0, 59, &[]);
-/// The bit for the last day of a month, which is no number of a day.
+const SECONDS: CronField = (0, 59, &[]);
+/// The bit for "the last day of the month", outside the bits of the days 1 to 31.
 const LAST_DAY: u64 = 1;
-const FIELDS: [Field; 5] = [
+const FIELDS: [CronField; 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
     (1, 31, &[]),
@@ -32,7 +32,8 @@ const WORDS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// The number of days to search for the next time: a 29th of February comes within eight years.
+/// The number of days to search for the next time. Every period of eight years has a 29th of
+/// February.
 const MAX_DAYS: i32 = 366 * 8;
 
 /// The times at which something repeats.
@@ -42,17 +43,17 @@ pub(crate) struct Cron {
     bits: [u64; 5],
     /// True if all days of the month are allowed, and all days of the week. If both are restricted,
     /// one of them is enough.
-    any: [bool; 2],
+    is_unrestricted: [bool; 2],
 }
 
 impl Cron {
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = WORDS.iter().find(|(word, _)| *word == text).map_or(text, |(_, line)| *line);
         let mut fields: Vec<&str> = text.split_whitespace().collect();
         if fields.len() > FIELDS.len() {
             let seconds = fields.remove(0);
-            seconds.split(',').try_for_each(|part| numbers(part, SECONDS).map(drop))?;
+            seconds.split(',').try_for_each(|part| parse_numbers(part, SECONDS).map(drop))?;
         }
         let fields: [&str; 5] = fields.try_into().ok()?;
         let mut bits = [0; 5];
@@ -60,35 +61,39 @@ impl Cron {
             for part in text.split(',') {
                 *bits |= match part {
                     "L" | "l" if field == FIELDS[2] => LAST_DAY,
-                    part => numbers(part, field)?,
+                    part => parse_numbers(part, field)?,
                 };
             }
         }
         // Day seven is day zero.
         bits[4] |= bits[4] >> 7;
-        Some(Self { bits, any: [fields[2].starts_with('*'), fields[4].starts_with('*')] })
+        Some(Self {
+            bits,
+            is_unrestricted: [fields[2].starts_with('*'), fields[4].starts_with('*')],
+        })
     }
 
-    fn has(&self, field: usize, number: i8) -> bool {
+    fn has_number(&self, field: usize, number: i8) -> bool {
         u32::try_from(number).is_ok_and(|number| self.bits[field] >> number & 1 == 1)
     }
 
     fn has_day(&self, date: Date) -> bool {
         let is_last = self.bits[2] & LAST_DAY != 0 && date.day() == date.days_in_month();
-        let in_month = is_last || self.has(2, date.day());
-        let in_week = self.has(4, date.weekday().to_sunday_zero_offset());
-        let day = match self.any {
-            [false, false] => in_month || in_week,
-            _ => in_month && in_week,
+        let is_in_month = is_last || self.has_number(2, date.day());
+        let is_in_week = self.has_number(4, date.weekday().to_sunday_zero_offset());
+        let is_day = match self.is_unrestricted {
+            [false, false] => is_in_month || is_in_week,
+            _ => is_in_month && is_in_week,
         };
-        day && self.has(3, date.month())
+        is_day && self.has_number(3, date.month())
     }
 
     /// The first time after `after`, read as UTC. `None` if no day matches.
-    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn next_time(&self, after: Timestamp) -> Option<Timestamp> {
         let now = after.to_zoned(TimeZone::UTC).datetime();
         let minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
-        let times = minutes.filter(|(hour, minute)| self.has(1, *hour) && self.has(0, *minute));
+        let times = minutes
+            .filter(|(hour, minute)| self.has_number(1, *hour) && self.has_number(0, *minute));
         for days in 0..MAX_DAYS {
             let date = now.date().checked_add(Span::new().days(days)).ok()?;
             if !self.has_day(date) {
@@ -104,7 +109,7 @@ impl Cron {
 }
 
 /// The numbers in a part of a field: `*`, one, or a range, with or without a step.
-fn numbers(list_item: &str, field: Field) -> Option<u64> {
+fn parse_numbers(list_item: &str, field: CronField) -> Option<u64> {
     let (min, max, _) = field;
     let (range, step) = match list_item.split_once('/') {
         Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
@@ -112,15 +117,15 @@ fn numbers(list_item: &str, field: Field) -> Option<u64> {
     };
     let (from, to) = match range.split_once('-') {
         _ if range == "*" => (min, max),
-        Some((from, to)) => (number(from, field)?, number(to, field)?),
-        None if list_item.contains('/') => (number(range, field)?, max),
-        None => (number(range, field)?, number(range, field)?),
+        Some((from, to)) => (parse_number(from, field)?, parse_number(to, field)?),
+        None if list_item.contains('/') => (parse_number(range, field)?, max),
+        None => (parse_number(range, field)?, parse_number(range, field)?),
     };
     (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))
 }
 
 /// A number in a field, as digits or by its name.
-fn number(text: &str, (min, max, names): Field) -> Option<u32> {
+fn parse_number(text: &str, (min, max, names): CronField) -> Option<u32> {
     let number = match names.iter().position(|name| text.eq_ignore_ascii_case(name)) {
         Some(index) => u32::try_from(index).ok()? + min,
         None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
@@ -155,9 +160,9 @@ mod tests {
             ("@never", false),
             ("every day", false),
         ] {
-            assert_eq!(Cron::read(text).is_some(), good, "{text}");
+            assert_eq!(Cron::parse(text).is_some(), good, "{text}");
         }
-        assert_eq!(Cron::read("0 4 * * 7"), Cron::read("0 4 * * sun,7"));
+        assert_eq!(Cron::parse("0 4 * * 7"), Cron::parse("0 4 * * sun,7"));
     }
 
     #[test]
@@ -175,7 +180,7 @@ mod tests {
         ] {
             let now = "2030-01-01T12:30:00Z".parse().expect("a time");
             let next = next.map(|next| next.parse().expect("a time"));
-            assert_eq!(Cron::read(text).and_then(|cron| cron.next(now)), next, "{text}");
+            assert_eq!(Cron::parse(text).and_then(|cron| cron.next_time(now)), next, "{text}");
         }
     }
 }

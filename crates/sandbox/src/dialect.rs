@@ -1,4 +1,4 @@
-//! Changes that a [`Profile`] makes to all calls alike: to texts in requests, and to answers.
+//! The changes of a [`Profile`] that apply to all calls: to texts in requests, and to answers.
 
 use serde_json::{Map, Value, json};
 
@@ -9,15 +9,16 @@ use super::profile::Profile;
 /// Changes the texts of a request for [`Profile::normalises`].
 pub(crate) fn normalise_texts(params: &mut Params) {
     for name in ["name", "description"] {
-        params.change(name, |text| text.trim().to_owned());
+        params.change_text(name, |text| text.trim().to_owned());
     }
-    params.change("url", normalise_url);
+    params.change_text("url", normalise_url);
 }
 
 /// A URL with its host in lower case and a path.
 fn normalise_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let Some((scheme, after_scheme)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) =
+        after_scheme.split_at(after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len()));
     // Before the host are credentials, which are case-sensitive.
     let (credentials, host) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
     let slash = if path.starts_with('/') { "" } else { "/" };
@@ -26,28 +27,29 @@ fn normalise_url(url: &str) -> String {
 
 /// Changes the answer to a call with the body `sent_body` as the profile requires.
 pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, sent_body: &[u8]) {
-    let echoes = profile.echoes_input && answer.status.is_client_error() && !sent_body.is_empty();
-    if !(echoes || profile.changes_answers()) {
+    let echoes_request =
+        profile.echoes_input && answer.status.is_client_error() && !sent_body.is_empty();
+    if !(echoes_request || profile.changes_answers()) {
         return;
     }
     let Some(mut body) = answer.body.as_deref().and_then(|text| serde_json::from_slice(text).ok())
     else {
         return;
     };
-    if let (true, Value::Object(members)) = (echoes, &mut body) {
+    if let (true, Value::Object(members)) = (echoes_request, &mut body) {
         quote_request(members, &String::from_utf8_lossy(sent_body));
     }
     apply_to_value(profile, &mut body);
     answer.body = Some(body.to_string().into_bytes());
 }
 
-/// Quotes the request in the texts of a refusal.
+/// Adds the body of the request to the texts of a refusal.
 fn quote_request(members: &mut Map<String, Value>, sent_body: &str) {
-    let words = ["message", "error", "errors"]
+    let text_key = ["message", "error", "errors"]
         .into_iter()
         .find(|name| members.contains_key(*name))
         .unwrap_or("message");
-    match members.entry(words).or_insert(Value::Null) {
+    match members.entry(text_key).or_insert(Value::Null) {
         Value::String(text) => text.push_str(&format!(": {sent_body}")),
         Value::Object(fields) => {
             fields.insert("base".to_owned(), json!([sent_body]));

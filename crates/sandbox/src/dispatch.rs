@@ -1,5 +1,5 @@
-//! From a request to its answer: route, parameters, caller, one transaction, headers. It neither
-//! waits nor uses a network.
+//! Answers a request: finds the route, parses the parameters, finds the caller, runs the handler in a
+//! transaction, adds the headers. It neither waits nor uses a network.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ use super::store::user::User;
 use super::{ServiceState, body, dialect};
 
 /// Longer addresses are refused with 414.
-const MAX_TARGET: usize = 16 * 1024;
+const MAX_TARGET_BYTES: usize = 16 * 1024;
 
 /// Answers a request from any source. A panic is 500, and changes nothing.
 pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Response<Bytes> {
@@ -30,7 +30,7 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
         if method == Method::OPTIONS {
             let target = normalize_target(request.uri());
             return routes::options(
-                service.described,
+                service.described_collections,
                 target.split('?').next().unwrap_or_default(),
             );
         }
@@ -54,30 +54,35 @@ pub(crate) fn is_read(method: &Method) -> bool {
     [Method::GET, Method::HEAD].contains(method)
 }
 
-fn catch_panics(work: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
-    catch_unwind(AssertUnwindSafe(work))
+fn catch_panics(handler: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
+    catch_unwind(AssertUnwindSafe(handler))
         .unwrap_or_else(|_| Err(ErrorResponse::internal(&"a handler panicked")))
 }
 
-/// Parses a request as far as that needs no data.
+/// Parses the parts of a request that need no access to the database.
 fn parse_request(
     service: &ServiceState,
     request: Request<Bytes>,
 ) -> Result<(NumberedRoute, Input)> {
     let (parts, body) = request.into_parts();
     let target = normalize_target(&parts.uri);
-    if target.len() > MAX_TARGET {
+    if target.len() > MAX_TARGET_BYTES {
         return Err(ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (operation, segments) = routes::find(service.described, &effective_method(&parts), path)?;
-    // This route accepts no names, from anybody.
-    let takes_ids = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
+    let (operation, segments) =
+        routes::find(service.described_collections, &effective_method(&parts), path)?;
+    // This route accepts ids only, no names, for every caller.
+    let needs_numeric_ids =
+        is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
     let mut characters = segments.iter().flat_map(|(_, value)| value.bytes());
-    refuse_if(takes_ids && !characters.all(|byte| byte.is_ascii_digit()), ErrorResponse::no_route)?;
+    refuse_if(
+        needs_numeric_ids && !characters.all(|byte| byte.is_ascii_digit()),
+        ErrorResponse::no_route,
+    )?;
     let mut params = Params::default();
     params.add_form(query)?;
-    body::read(&parts.headers, body, &mut params)?;
+    body::add_body_params(&parts.headers, body, &mut params)?;
     if service.profile.normalises && !is_read(&parts.method) {
         dialect::normalise_texts(&mut params);
     }
@@ -88,11 +93,11 @@ fn parse_request(
     let route = operation.route;
     let input = Input {
         method: route.method.clone(),
-        writes: !is_read(&route.method),
-        closed: ClosedRoute::find(&route.method, route.path, service.profile.release),
+        is_write: !is_read(&route.method),
+        closed_route: ClosedRoute::find(&route.method, route.path, service.profile.release),
         params,
         segments,
-        base: format!("http://{host}"),
+        base_url: format!("http://{host}"),
         target: target.into_owned(),
         headers: parts.headers,
     };
@@ -105,8 +110,9 @@ fn effective_method(parts: &http::request::Parts) -> Method {
     let name = parts.headers.get("x-http-method-override");
     let name = name.filter(|_| parts.method == Method::POST).map_or(&[][..], HeaderValue::as_bytes);
     let mut methods = [Method::PUT, Method::PATCH, Method::DELETE].into_iter();
-    let named = methods.find(|method| method.as_str().as_bytes().eq_ignore_ascii_case(name));
-    named.unwrap_or_else(|| parts.method.clone())
+    let override_method =
+        methods.find(|method| method.as_str().as_bytes().eq_ignore_ascii_case(name));
+    override_method.unwrap_or_else(|| parts.method.clone())
 }
 
 /// Removes doubled and trailing slashes from the path, which the service ignores.
@@ -126,9 +132,9 @@ fn run_handler(service: &ServiceState, operation: NumberedRoute, input: Input) -
     if let Err(failure) = service.purge_deleted(time) {
         return failure.into();
     }
-    let writes = input.writes;
+    let is_write = input.is_write;
     let mut request_count = None;
-    let work = |db: &Connection| {
+    let call_handler = |db: &Connection| {
         let release = service.profile.release;
         let authenticated =
             access::authenticate(db, &input.headers, operation.route, release, time);
@@ -145,7 +151,8 @@ fn run_handler(service: &ServiceState, operation: NumberedRoute, input: Input) -
         };
         operation.route.answer(&Call::new(service, db, caller, time, input))
     };
-    let result = if writes { service.store.write(work) } else { service.store.read(work) };
+    let result =
+        if is_write { service.store.write(call_handler) } else { service.store.read(call_handler) };
     let mut answer = result.unwrap_or_else(Answer::from);
     if let Some(request_count) = &request_count {
         request_count.add_headers(&mut answer);
@@ -202,7 +209,7 @@ pub(crate) fn header_value(text: &str) -> HeaderValue {
 /// Adds the headers that differ for each answer: the id of its request, and the time it took.
 pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
     headers.insert("x-request-id", header_value(id));
-    // This keeps reports of a rehearsal from being taken for those of a real service.
+    // The header tells clients that this is no real service, so reports of a rehearsal are marked.
     headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
     headers.insert("x-runtime", header_value(&format!("{:.6}", elapsed.as_secs_f64())));
 }

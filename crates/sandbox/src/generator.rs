@@ -15,7 +15,7 @@ pub struct Generator<T>(Arc<dyn Fn() -> T + Send + Sync>);
 pub type Clock = Generator<Timestamp>;
 
 /// The source of generated secrets, names of bots and ids of requests.
-pub type Chance = Generator<u128>;
+pub type RandomSource = Generator<u128>;
 
 impl<T> Generator<T> {
     /// A generator that calls `next` for each value.
@@ -44,7 +44,7 @@ impl Default for Clock {
     }
 }
 
-impl Chance {
+impl RandomSource {
     /// The same sequence of numbers for the same seed. Clones share one sequence.
     pub fn seeded(seed: u64) -> Self {
         let count = AtomicU64::new(0);
@@ -54,13 +54,13 @@ impl Chance {
     }
 
     /// 128 random bits as hexadecimal digits.
-    pub(crate) fn hex(&self) -> String {
+    pub(crate) fn next_hex(&self) -> String {
         format!("{:032x}", (self.0)())
     }
 }
 
-impl Default for Chance {
-    /// The machine's generator, which is fit for secrets.
+impl Default for RandomSource {
+    /// The generator of the operating system, which is secure enough for secrets.
     fn default() -> Self {
         Self::new(rand::random)
     }

@@ -1,23 +1,23 @@
-//! The hosts that a request may name. A page in somebody's browser must not reach the service
-//! through a host name of its own that points here. So only known names are answered.
+//! The allowed values of the `Host` header. A web page can point a host name of its own at this machine
+//! (DNS rebinding) and so make the browser send requests here. So other host names are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The hosts of this service.
 #[derive(Debug)]
 pub(crate) struct AllowedHosts {
-    listen: IpAddr,
+    listen_ip: IpAddr,
     names: Vec<String>,
 }
 
 impl AllowedHosts {
     /// The host of its address, and further names chosen by the user.
     pub(crate) fn new(listen: SocketAddr, names: Vec<String>) -> Self {
-        Self { listen: listen.ip().to_canonical(), names }
+        Self { listen_ip: listen.ip().to_canonical(), names }
     }
 
-    /// True if a `Host` header names this service. The port is ignored, because it differs outside
-    /// a container.
+    /// True if a `Host` header names this service. The port is ignored, because the port that clients
+    /// use outside a container differs from the one inside.
     pub(crate) fn allows(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -25,13 +25,13 @@ impl AllowedHosts {
         };
         let names = self.names.iter().map(String::as_str);
         names.chain(["localhost"]).any(|allowed| allowed.eq_ignore_ascii_case(name))
-            || parse_address(name).is_some_and(|ip| self.reaches(ip))
+            || parse_address(name).is_some_and(|ip| self.is_own_address(ip))
     }
 
-    /// True if an address leads to this service. If it listens on all addresses, each of them does:
-    /// nobody else can use an address for another machine, so all addresses are safe.
-    fn reaches(&self, ip: IpAddr) -> bool {
-        self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen
+    /// True if an IP address leads to this service. If it listens on all addresses, all are accepted.
+    /// That is safe, because a web page can point only a name at this machine, not an address.
+    fn is_own_address(&self, ip: IpAddr) -> bool {
+        self.listen_ip.is_unspecified() || ip.is_loopback() || ip == self.listen_ip
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_accepted() {
-        // For each host: whether a service on one address accepts it, and one on all addresses.
+        // A host; is it accepted by a service on one address; is it accepted by a service on all.
         let table = [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),

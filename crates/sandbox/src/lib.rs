@@ -2,7 +2,8 @@
 //!
 //! It answers as the reference describes and, where that is silent, as the real service does. It
 //! shares no code with the client side: its table of attributes, its parameter checks and its
-//! handlers are its own reading of the reference. So one mistake cannot agree with itself.
+//! handlers are written from the reference a second time. So a mistake in the client is not repeated
+//! here, and tests find it.
 //!
 //! ```text
 //! connection -> server    time limits, slots, Host check, latency, faults, request log
@@ -11,7 +12,7 @@
 //!            -> store     rows; settings and attributes: what a project has
 //! ```
 //!
-//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle.
+//! [`start`] opens the database, applies a [`seed`], and listens; it returns a [`RunningSandbox`].
 //! [`Model`] is the same service in memory without a network: `dispatch` answers requests
 //! synchronously, from any source. A call is answered only after its transaction was committed; a
 //! handler that fails or panics changes nothing.
@@ -63,10 +64,10 @@ use tokio::task::JoinHandle;
 
 pub use attributes::AttributeTier;
 pub use facts::{FACTS, Fact, table as facts_table};
-pub use generator::{Chance, Clock, Generator};
+pub use generator::{Clock, Generator, RandomSource};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
-pub use profile::{AbsentDelete, FaultEffect, InjectedFault, OBSERVED, Profile};
+pub use profile::{AbsentDelete, FaultEffect, InjectedFault, OBSERVED_RELEASE, Profile};
 pub use routes::fields::{Form, ReferencedRow, RowField};
 pub use routes::registry::serves;
 pub use routes::rows::Collection;
@@ -78,7 +79,7 @@ use host::AllowedHosts;
 use limit::Limiter;
 use profile::InjectedFaults;
 use request_bodies::BodyReader;
-use routes::registry::Described;
+use routes::registry::DescribedCollections;
 use store::Store;
 use undrift_release::Release;
 
@@ -99,11 +100,11 @@ pub struct SandboxConfig {
     pub data: DataLocation,
     /// The initial data, applied once.
     pub seed: Option<Seed>,
-    /// The licence; it wins over the seed's. If neither is set, that of the last start with this
-    /// data, and [`AttributeTier::Premium`] for new data.
+    /// The licence, in place of the seed's. If neither is set, it is that of the last start with this
+    /// data, or [`AttributeTier::Premium`] for new data.
     pub tier: Option<AttributeTier>,
-    /// The release; it wins over the seed's. If neither is set, that of the last start with
-    /// this data, or of the profile if that is later.
+    /// The release, in place of the seed's. If neither is set, it is the later one of the profile's
+    /// release and that of the last start with this data.
     pub release: Option<Release>,
     /// A delay of every answer.
     pub latency: Duration,
@@ -115,13 +116,13 @@ pub struct SandboxConfig {
     pub rate_limits: RateLimits,
     /// True if an answered write also survives a crash of the machine, not only of this process. It
     /// costs a flush to the disk per write.
-    pub durable: bool,
+    pub is_durable: bool,
     /// Dialects and faults.
     pub profile: Profile,
     /// The source of time.
     pub clock: Clock,
     /// The source of generated secrets and ids.
-    pub chance: Chance,
+    pub chance: RandomSource,
     /// Further collections to serve, known only from these descriptions. A collection that the
     /// sandbox [`serves`] itself is left out.
     pub collections: Vec<Collection>,
@@ -138,7 +139,7 @@ pub struct Conditions {
     /// The source of time.
     pub clock: Clock,
     /// The source of generated secrets and ids.
-    pub chance: Chance,
+    pub chance: RandomSource,
 }
 
 /// The reason why the sandbox did not start.
@@ -150,7 +151,7 @@ pub enum StartError {
         .0.display()
     )]
     InUse(PathBuf),
-    /// The lock file beside the data could not be used.
+    /// The lock file in the folder of the data could not be used.
     #[error("cannot lock `{}`; check that its folder exists and is writable", path.display())]
     Lock {
         /// The lock file.
@@ -216,10 +217,10 @@ pub(crate) struct ServiceState {
     tier: AttributeTier,
     profile: Profile,
     clock: Clock,
-    chance: Chance,
+    chance: RandomSource,
     limiter: Option<Limiter>,
     /// The collections that are known only from descriptions.
-    described: Option<&'static Described>,
+    described_collections: Option<&'static DescribedCollections>,
     /// The day of the last purge.
     last_purge: Mutex<Option<Date>>,
 }
@@ -234,12 +235,12 @@ impl ServiceState {
             clock,
             chance,
             limiter: Limiter::new(rate_limits),
-            described: None,
+            described_collections: None,
             last_purge: Mutex::new(None),
         }
     }
 
-    /// Changes the state to that after a start.
+    /// Resets the state to that of a newly started service.
     fn restart(&mut self, tier: AttributeTier, conditions: Conditions) {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
         (self.tier, self.profile, self.clock, self.chance) = (tier, profile, clock, chance);
@@ -263,15 +264,21 @@ impl ServiceState {
     /// Deletes projects and groups that were marked long enough ago. Runs once a day.
     fn purge_deleted(&self, now: Timestamp) -> Result<()> {
         let Some(delay) = self.deletion_delay() else { return Ok(()) };
-        let today = clock::day(now);
+        let today = clock::utc_day(now);
         let mut last_purge = self.last_purge.lock().unwrap_or_else(PoisonError::into_inner);
         if *last_purge != Some(today) {
-            let last = today
+            let last_deletion_day = today
                 .saturating_sub(Span::new().days(i64::from(delay).min(MAX_DELETION_DELAY)))
                 .to_string();
             self.store.write(|db| {
-                db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [&last])?;
-                db.execute("DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1", [&last])
+                db.execute(
+                    "DELETE FROM projects WHERE marked_for_deletion_on <= ?1",
+                    [&last_deletion_day],
+                )?;
+                db.execute(
+                    "DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1",
+                    [&last_deletion_day],
+                )
             })?;
             *last_purge = Some(today);
         }
@@ -279,11 +286,11 @@ impl ServiceState {
     }
 }
 
-/// A running sandbox. Dropping it stops it without waiting; [`Running::stop`] waits.
-pub struct Running {
+/// A running sandbox. Dropping it stops it without waiting; [`RunningSandbox::stop`] waits.
+pub struct RunningSandbox {
     address: SocketAddr,
     token: String,
-    token_was_generated: bool,
+    is_token_generated: bool,
     notes: Vec<String>,
     service: Arc<ServiceState>,
     faults: Arc<InjectedFaults>,
@@ -297,25 +304,27 @@ pub struct Running {
 ///
 /// If another process uses the data or the data is not valid, if the seed contradicts itself or the
 /// rules of the service, or if the address or the request log cannot be used.
-pub async fn start(config: SandboxConfig) -> Result<Running, StartError> {
-    let store = Store::open(&config.data, config.durable)?;
+pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> {
+    let store = Store::open(&config.data, config.is_durable)?;
     let seed = config.seed.as_ref();
-    let (last_release, last_tier) = seeding::last_start(&store);
+    let (last_release, last_tier) = seeding::read_last_start(&store);
     let seed_tier = seed.and_then(|seed| seed.tier);
     let tier = config.tier.or(seed_tier).or(last_tier).unwrap_or_default();
     let faults = Arc::new(InjectedFaults::new(config.profile.faults.clone()));
     let SandboxConfig { rate_limits, profile, clock, chance, .. } = config;
     let requested_release = config.release.or(seed.and_then(|seed| seed.release));
     let profile = match requested_release.or(last_release.map(|last| last.max(profile.release))) {
-        Some(release) => profile.at(release),
+        Some(release) => profile.with_release(release),
         None => profile,
     };
     let conditions = Conditions { rate_limits, profile, clock, chance };
-    let described = Described::new(config.collections);
-    let service =
-        Arc::new(ServiceState { described, ..ServiceState::new(store, tier, conditions) });
-    let token_was_generated = config.token.is_none();
-    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
+    let described_collections = DescribedCollections::new(config.collections);
+    let service = Arc::new(ServiceState {
+        described_collections,
+        ..ServiceState::new(store, tier, conditions)
+    });
+    let is_token_generated = config.token.is_none();
+    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.next_hex()));
     let prepare = |db: &_| seeding::prepare(&service, db, seed, &token, &config.data);
     let notes = service.store.write(prepare)?;
     let log = config.request_log.map(open_log).transpose()?.map(Mutex::new);
@@ -334,9 +343,9 @@ pub async fn start(config: SandboxConfig) -> Result<Running, StartError> {
         hosts: AllowedHosts::new(listen, config.allowed_hosts),
         bodies: BodyReader::default(),
     });
-    let (stop, stopped) = watch::channel(false);
-    let task = tokio::spawn(server::serve(listener, frontend, stopped));
-    Ok(Running { address, token, token_was_generated, notes, service, faults, stop, task })
+    let (stop, stop_receiver) = watch::channel(false);
+    let task = tokio::spawn(server::serve(listener, frontend, stop_receiver));
+    Ok(RunningSandbox { address, token, is_token_generated, notes, service, faults, stop, task })
 }
 
 fn open_log(path: PathBuf) -> Result<File, StartError> {
@@ -344,14 +353,14 @@ fn open_log(path: PathBuf) -> Result<File, StartError> {
     file.map_err(|source| StartError::RequestLog { path, source })
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningSandbox {
     /// Hides the token.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Running {
+impl RunningSandbox {
     /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.address
@@ -368,8 +377,8 @@ impl Running {
     }
 
     /// True if the token was generated, so that the user must be told.
-    pub fn token_was_generated(&self) -> bool {
-        self.token_was_generated
+    pub fn is_token_generated(&self) -> bool {
+        self.is_token_generated
     }
 
     /// Notes for the user about the data, as fragments of text.
@@ -387,12 +396,12 @@ impl Running {
         self.service.store.is_durable().unwrap_or(false)
     }
 
-    /// The secret of a hook, which no call ever returns: for tests that check what was stored.
+    /// The secret of a hook, for tests that check the stored value. No operation returns it.
     pub fn hook_token(&self, hook: i64) -> Option<String> {
         self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
-    /// Adds a fault; it counts calls from now on.
+    /// Adds a fault, which counts calls from the time of this call.
     pub fn add_fault(&self, fault: InjectedFault) {
         self.faults.add(fault);
     }

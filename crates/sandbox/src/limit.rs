@@ -28,12 +28,12 @@ const WINDOW_SECONDS: i64 = 60;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
     /// Requests per minute of one user. Callers without a valid token share one limit.
-    pub user: Option<u32>,
+    pub max_per_user: Option<u32>,
     /// Requests per minute of one user to one operation.
-    pub operation: Option<u32>,
+    pub max_per_operation: Option<u32>,
     /// True if single projects and removals of members have their own limits, as on the largest
     /// hosted service.
-    pub routes: bool,
+    pub has_route_limits: bool,
 }
 
 /// The caller: a user by id, or unknown.
@@ -43,8 +43,8 @@ type Caller = Option<i64>;
 #[derive(Debug, Default)]
 struct Window {
     number: i64,
-    users: HashMap<Caller, u32>,
-    operations: HashMap<(Caller, usize), u32>,
+    user_counts: HashMap<Caller, u32>,
+    operation_counts: HashMap<(Caller, usize), u32>,
 }
 
 /// The limits and counts.
@@ -59,12 +59,12 @@ pub(crate) struct Limiter {
 pub(crate) struct RequestCount {
     caller: Caller,
     /// Requests of the user, this one included.
-    user: u32,
+    user_count: u32,
     /// Requests of the user to the operation, this one included.
-    operation: u32,
+    operation_count: u32,
     limits: RateLimits,
     /// When the window ends, in seconds since 1970, and the time until then.
-    reset: i64,
+    reset_second: i64,
     seconds_to_reset: i64,
 }
 
@@ -81,25 +81,30 @@ impl Limiter {
         operation: NumberedRoute,
         now: Timestamp,
     ) -> RequestCount {
-        let mut route_limits = ROUTE_LIMITS.iter().filter(|_| self.limits.routes);
+        let mut route_limits = ROUTE_LIMITS.iter().filter(|_| self.limits.has_route_limits);
         let route_limit = route_limits.find(|(method, path, _)| {
             *method == operation.route.method && *path == operation.route.path
         });
         let route_limit = route_limit.map(|(.., limit)| *limit);
-        let limits = RateLimits { operation: route_limit.or(self.limits.operation), ..self.limits };
+        let limits = RateLimits {
+            max_per_operation: route_limit.or(self.limits.max_per_operation),
+            ..self.limits
+        };
         let number = now.as_second().div_euclid(WINDOW_SECONDS);
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.number != number {
             *window = Window { number, ..Window::default() };
         }
-        let reset = (number + 1) * WINDOW_SECONDS;
+        let reset_second = (number + 1) * WINDOW_SECONDS;
         RequestCount {
             caller,
-            user: increment(window.users.entry(caller).or_default()),
-            operation: increment(window.operations.entry((caller, operation.number)).or_default()),
+            user_count: increment(window.user_counts.entry(caller).or_default()),
+            operation_count: increment(
+                window.operation_counts.entry((caller, operation.number)).or_default(),
+            ),
             limits,
-            reset,
-            seconds_to_reset: reset - now.as_second(),
+            reset_second,
+            seconds_to_reset: reset_second - now.as_second(),
         }
     }
 }
@@ -112,9 +117,9 @@ fn increment(count: &mut u32) -> u32 {
 impl RequestCount {
     /// The answer to a request above a limit.
     pub(crate) fn refusal(&self) -> Option<Answer> {
-        if self.limits.user.is_some_and(|limit| self.user > limit) {
+        if self.limits.max_per_user.is_some_and(|limit| self.user_count > limit) {
             let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
-            let time = Timestamp::from_second(self.reset).unwrap_or_default();
+            let time = Timestamp::from_second(self.reset_second).unwrap_or_default();
             answer.headers = vec![
                 ("content-type", "text/plain".to_owned()),
                 ("retry-after", self.seconds_to_reset.to_string()),
@@ -122,8 +127,9 @@ impl RequestCount {
             ];
             return Some(answer);
         }
-        let is_above = self.limits.operation.is_some_and(|limit| self.operation > limit);
-        is_above.then(|| {
+        let is_over_limit =
+            self.limits.max_per_operation.is_some_and(|limit| self.operation_count > limit);
+        is_over_limit.then(|| {
             let mut answer = Answer::from(too_many_requests());
             answer.headers.push(("retry-after", WINDOW_SECONDS.to_string()));
             answer
@@ -132,19 +138,19 @@ impl RequestCount {
 
     /// Adds the headers about the caller's limit to an answer.
     pub(crate) fn add_headers(&self, answer: &mut Answer) {
-        let Some(limit) = self.limits.user else { return };
+        let Some(limit) = self.limits.max_per_user else { return };
         let kind = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
         answer.headers.extend([
             ("ratelimit-name", format!("throttle_{kind}_api")),
             ("ratelimit-limit", limit.to_string()),
-            ("ratelimit-observed", self.user.to_string()),
-            ("ratelimit-remaining", limit.saturating_sub(self.user).to_string()),
-            ("ratelimit-reset", self.reset.to_string()),
+            ("ratelimit-observed", self.user_count.to_string()),
+            ("ratelimit-remaining", limit.saturating_sub(self.user_count).to_string()),
+            ("ratelimit-reset", self.reset_second.to_string()),
         ]);
     }
 }
 
-/// The refusal of the application, as opposed to that of the server in front of it.
+/// The refusal by the application; the server in front of the application has another one.
 pub(crate) fn too_many_requests() -> ErrorResponse {
     let text = "This endpoint has been requested too many times. Try again later.";
     ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
@@ -157,9 +163,13 @@ mod tests {
 
     #[test]
     fn callers_and_operations_are_counted_apart_until_the_minute_is_over() {
-        let limits = RateLimits { user: Some(2), operation: Some(1), routes: false };
+        let limits = RateLimits {
+            max_per_user: Some(2),
+            max_per_operation: Some(1),
+            has_route_limits: false,
+        };
         let limiter = Limiter::new(limits).expect("limits");
-        let (_, route) = routes::all().next().expect("a route");
+        let (_, route) = routes::all_routes().next().expect("a route");
         let at = |second| Timestamp::from_second(second).expect("a time");
         for (caller, number, second, status) in [
             (Some(1), 7, 60, None),
@@ -184,11 +194,11 @@ mod tests {
     #[test]
     fn single_routes_have_limits_of_their_own() {
         for (method, path, limit) in ROUTE_LIMITS {
-            let limits = RateLimits { routes: true, ..RateLimits::default() };
+            let limits = RateLimits { has_route_limits: true, ..RateLimits::default() };
             let limiter = Limiter::new(limits).expect("limits");
             let is_it =
                 |(_, route): &(usize, &'static Route)| route.method == method && route.path == path;
-            let all = || routes::all().map(|(_, route)| route).enumerate();
+            let all = || routes::all_routes().map(|(_, route)| route).enumerate();
             let (number, route) = all().find(is_it).expect("a route of the table");
             let (other, free) = all().find(|found| !is_it(found)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");

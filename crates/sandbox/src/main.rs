@@ -46,7 +46,7 @@ async fn serve() -> Result<(), Error> {
     #[expect(clippy::print_stdout, reason = "a program of its own")]
     {
         println!("listening on {}", running.url());
-        if running.token_was_generated() {
+        if running.is_token_generated() {
             println!("token of root: {}", running.token());
         }
     }

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::answer::{Answer, ErrorResponse, Result};
 use super::call::Call;
 
-const DEFAULT_SIZE: i64 = 20;
-const MAX_SIZE: i64 = 100;
-/// Longer lists are not counted: no total, no last page.
+const DEFAULT_PAGE_SIZE: i64 = 20;
+const MAX_PAGE_SIZE: i64 = 100;
+/// The maximum length of a counted list. Answers of longer lists have no total and no last page.
 pub(crate) const MAX_COUNTED: i64 = 10_000;
 /// Offset paging ends here if a list also has keyset pages (reference 1, 8).
 const MAX_OFFSET: i64 = 50_000;
@@ -22,15 +22,15 @@ pub(crate) struct Page {
 
 impl Page {
     /// The requested page.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
+    pub(crate) fn from_call(call: &Call<'_>) -> Result<Self> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
-        let size = match call.params.integer("per_page")?.unwrap_or(DEFAULT_SIZE) {
+        let size = match call.params.integer("per_page")?.unwrap_or(DEFAULT_PAGE_SIZE) {
             0 => return Err(ErrorResponse::parameter("per_page", "has a value not allowed")),
-            // A negative number counts as none.
-            ..0 => DEFAULT_SIZE,
-            size => size.min(MAX_SIZE),
+            // A negative number counts as not sent.
+            ..0 => DEFAULT_PAGE_SIZE,
+            size => size.min(MAX_PAGE_SIZE),
         };
-        let cap = call.service.profile.page_cap.map_or(MAX_SIZE, |cap| cap.max(1) as i64);
+        let cap = call.service.profile.page_cap.map_or(MAX_PAGE_SIZE, |cap| cap.max(1) as i64);
         Ok(Self { number, size: size.min(cap) })
     }
 
@@ -39,14 +39,14 @@ impl Page {
         (self.number - 1).saturating_mul(self.size)
     }
 
-    /// Refuses pages beyond the limit of offset paging. `kind` is the type of the listed objects.
-    pub(crate) fn bounded(self, kind: &str) -> Result<Self> {
+    /// Refuses pages above the limit of offset paging. `type_name` is the type of the listed objects.
+    pub(crate) fn check_offset(self, type_name: &str) -> Result<Self> {
         if self.number.saturating_mul(self.size) > MAX_OFFSET {
             return Err(ErrorResponse::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 format!(
                     "Offset pagination has a maximum allowed offset of {MAX_OFFSET} for requests that return objects \
-                     of type {kind}. Remaining records can be retrieved using keyset pagination."
+                     of type {type_name}. Remaining records can be retrieved using keyset pagination."
                 ),
             ));
         }
@@ -55,7 +55,7 @@ impl Page {
 
     /// Adds the headers to the answer with the items of this page. `has_more`: other items follow, also
     /// in a list of more than [`MAX_COUNTED`]. A larger `total` means "not counted".
-    pub(crate) fn answer(
+    pub(crate) fn complete_answer(
         self,
         call: &Call<'_>,
         mut answer: Answer,
@@ -65,20 +65,20 @@ impl Page {
         let last_page = ((total + self.size - 1) / self.size).max(1);
         let is_counted = total <= MAX_COUNTED;
         let next_page = has_more.then_some(self.number.saturating_add(1));
-        // A page after the last has none.
+        // A page after the last one has no previous page.
         let is_empty = answer.body.as_deref() == Some(b"[]");
         let previous = (self.number > 1 && !is_empty).then(|| self.number - 1);
-        let linked = [
+        let page_links = [
             (previous, "prev"),
             (next_page, "next"),
             (Some(1), "first"),
             (is_counted.then_some(last_page), "last"),
         ];
-        let links: Vec<String> = linked
+        let links: Vec<String> = page_links
             .into_iter()
             .filter_map(|(page, rel)| {
                 let params = [("page", page?.to_string()), ("per_page", self.size.to_string())];
-                Some(format!("<{}>; rel=\"{rel}\"", url_with(call, &params)))
+                Some(format!("<{}>; rel=\"{rel}\"", url_with_params(call, &params)))
             })
             .collect();
         let [next, previous] =
@@ -100,23 +100,23 @@ impl Page {
 
 /// Answers one page of a list that is completely in memory.
 pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> Result<Answer> {
-    list_of(call, items.into_iter().collect::<Vec<_>>(), Ok)
+    list_objects(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
 /// The same for objects that `json` converts: only those on the page.
-pub(crate) fn list_of<T>(
+pub(crate) fn list_objects<T>(
     call: &Call<'_>,
     objects: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     json: impl FnMut(T) -> Result<Value>,
 ) -> Result<Answer> {
-    let (page, all) = (Page::of(call)?, objects.into_iter());
-    let total = all.len() as i64;
-    let page_objects = all
+    let (page, object_iter) = (Page::from_call(call)?, objects.into_iter());
+    let total = object_iter.len() as i64;
+    let page_objects = object_iter
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
     let items = page_objects.map(json).collect::<Result<Vec<_>>>()?;
     let has_more = page.offset().saturating_add(page.size) < total;
-    Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
+    Ok(page.complete_answer(call, Answer::ok(&items)?, total, has_more))
 }
 
 /// True if the call requests keyset pages.
@@ -124,8 +124,8 @@ pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.text("pagination")?.as_deref() == Some("keyset"))
 }
 
-/// Answers a keyset page of `all`: the objects after the one whose `id` is the cursor.
-pub(crate) fn keyset_of<T>(
+/// Answers a keyset page of `objects`: those after the one whose `id` is the cursor.
+pub(crate) fn list_keyset<T>(
     call: &Call<'_>,
     objects: &[T],
     id: impl Fn(&T) -> i64,
@@ -137,38 +137,38 @@ pub(crate) fn keyset_of<T>(
         Some(last) => objects.iter().position(|object| id(object) == last).map(|index| index + 1),
     };
     let remaining = start.map_or(&[][..], |index| &objects[index..]);
-    let size = usize::try_from(Page::of(call)?.size).unwrap_or(usize::MAX);
+    let size = usize::try_from(Page::from_call(call)?.size).unwrap_or(usize::MAX);
     let page_objects = &remaining[..size.min(remaining.len())];
     let items = page_objects.iter().map(json).collect::<Result<Vec<_>>>()?;
     let last = page_objects.last().filter(|_| page_objects.len() < remaining.len());
     let next = last.map(|last| ("cursor", id(last)));
-    Ok(keyset(call, Answer::ok(&items)?, next))
+    Ok(add_keyset_link(call, Answer::ok(&items)?, next))
 }
 
 /// Completes one keyset page; `cursor` is the parameter and value that continue after its last
 /// item.
-pub(crate) fn keyset(
+pub(crate) fn add_keyset_link(
     call: &Call<'_>,
     mut answer: Answer,
     cursor: Option<(&'static str, i64)>,
 ) -> Answer {
     if let Some((name, value)) = cursor {
-        let link = url_with(call, &[(name, value.to_string())]);
+        let link = url_with_params(call, &[(name, value.to_string())]);
         answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
     }
     answer
 }
 
 /// The URL of the call with some query parameters replaced.
-fn url_with(call: &Call<'_>, replaced: &[(&str, String)]) -> String {
+fn url_with_params(call: &Call<'_>, new_params: &[(&str, String)]) -> String {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
     let unchanged = query.split('&').filter(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
-        !pair.is_empty() && replaced.iter().all(|(other, _)| *other != name)
+        !pair.is_empty() && new_params.iter().all(|(other, _)| *other != name)
     });
     let query: Vec<String> = unchanged
         .map(str::to_owned)
-        .chain(replaced.iter().map(|(name, value)| format!("{name}={value}")))
+        .chain(new_params.iter().map(|(name, value)| format!("{name}={value}")))
         .collect();
-    format!("{}{path}?{}", call.base, query.join("&"))
+    format!("{}{path}?{}", call.base_url, query.join("&"))
 }

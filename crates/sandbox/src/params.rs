@@ -15,8 +15,8 @@ use url::form_urlencoded;
 
 use super::answer::{ErrorResponse, Result, refuse_if};
 
-/// The maximum number of parameters of a call, and how deep names in brackets may nest. These
-/// limits only bound the work that a hostile client can cause; real clients stay far below.
+/// The maximum number of parameters of a call, and the maximum depth of names in brackets. The
+/// limits bound the work that a hostile client can cause; real clients need far less.
 const MAX_PARAMETERS: usize = 2_000;
 const MAX_NAME_DEPTH: usize = 8;
 /// The maximum depth of a JSON body.
@@ -40,20 +40,23 @@ pub(crate) enum Need<'a> {
     Sent(&'a str),
     /// It is sent, and neither null nor empty.
     Filled(&'a str),
-    /// It is sent with a value of a list. The list is checked where the value is read; a missing
-    /// one is not in the list either.
+    /// It is sent with a value of a list. The list is checked when the value is read; a missing value
+    /// gets the same complaint as one that is not in the list.
     Listed(&'a str),
     /// One of these is sent, possibly as null.
     OneOf(&'a [&'a str]),
 }
 
 impl Need<'_> {
-    /// The complaints about it in a call.
+    /// The complaints about this parameter of a call.
     pub(crate) fn complaints(&self, params: &Params) -> Vec<String> {
         let (Self::Sent(name) | Self::Filled(name) | Self::Listed(name)) = self else {
             let Self::OneOf(names) = self else { return Vec::new() };
-            let none = !names.iter().any(|name| params.has(name));
-            return none.then(|| format!("{} {NONE_SENT}", names.join(", "))).into_iter().collect();
+            let is_none_sent = !names.iter().any(|name| params.has(name));
+            return is_none_sent
+                .then(|| format!("{} {NONE_SENT}", names.join(", ")))
+                .into_iter()
+                .collect();
         };
         let value = params.get(name);
         let missing = value.is_none().then(|| format!("{name} is missing"));
@@ -115,23 +118,23 @@ impl Params {
     pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<()> {
         self.count += 1;
         let name = &reference_name(name);
-        let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
+        let (base_name, brackets) = name.split_at(name.find('[').unwrap_or(name.len()));
         let keys: Vec<&str> =
-            rest.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
+            brackets.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
         if self.count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH {
             return Err(ErrorResponse::invalid("parameters"));
         }
         if keys.is_empty() {
-            self.values.insert(first.to_owned(), value);
+            self.values.insert(base_name.to_owned(), value);
         } else {
-            let slot = self.values.entry(first).or_insert(Value::Null);
+            let slot = self.values.entry(base_name).or_insert(Value::Null);
             insert_nested(slot, &keys, value);
         }
         Ok(())
     }
 
     /// Replaces a text if it was sent.
-    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
+    pub(crate) fn change_text(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
         if let Some(Value::String(text)) = self.values.get_mut(name) {
             *text = change(text);
         }
@@ -170,18 +173,20 @@ impl Params {
     }
 
     /// Fails if both parameters were sent. Null counts as sent.
-    pub(crate) fn exclude(&self, names: [&str; 2]) -> Result<()> {
-        let both = names.iter().all(|name| self.has(name));
-        refuse_if(both, || ErrorResponse::parameter(&names.join(", "), "are mutually exclusive"))
+    pub(crate) fn refuse_both(&self, names: [&str; 2]) -> Result<()> {
+        let are_both_sent = names.iter().all(|name| self.has(name));
+        refuse_if(are_both_sent, || {
+            ErrorResponse::parameter(&names.join(", "), "are mutually exclusive")
+        })
     }
 
     /// A text; numbers and booleans become texts. `None` if absent or null.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
-        self.get(name).map_or(Ok(None), |value| text(name, value))
+        self.get(name).map_or(Ok(None), |value| read_text(name, value))
     }
 
     /// A text that a call may change; null counts as empty.
-    pub(crate) fn changed(&self, name: &str, stored_text: &str) -> Result<String> {
+    pub(crate) fn text_or_stored(&self, name: &str, stored_text: &str) -> Result<String> {
         if !self.has(name) {
             return Ok(stored_text.to_owned());
         }
@@ -190,7 +195,7 @@ impl Params {
 
     /// A boolean. `None` if absent, null or empty.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
-        self.get(name).map_or(Ok(None), |value| flag(name, value))
+        self.get(name).map_or(Ok(None), |value| read_flag(name, value))
     }
 
     /// True if a boolean was sent and is true.
@@ -200,7 +205,7 @@ impl Params {
 
     /// An integer. `None` if absent, null or empty.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>> {
-        self.get(name).map_or(Ok(None), |value| integer(name, value))
+        self.get(name).map_or(Ok(None), |value| read_integer(name, value))
     }
 
     /// A time. `None` if absent or null.
@@ -242,10 +247,10 @@ impl Params {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Array(items)) => items
                 .iter()
-                .map(|item| Ok(text(name, item)?.unwrap_or_default()))
+                .map(|item| Ok(read_text(name, item)?.unwrap_or_default()))
                 .collect::<Result<Vec<String>>>()?,
             Some(value) => {
-                text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect()
+                read_text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect()
             }
         };
         let items = items.iter().map(|item| item.trim().to_owned());
@@ -253,14 +258,18 @@ impl Params {
     }
 
     /// A list of texts, each of which must be one of a list.
-    pub(crate) fn words_of(&self, name: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
+    pub(crate) fn allowed_texts(
+        &self,
+        name: &str,
+        allowed: &[&str],
+    ) -> Result<Option<Vec<String>>> {
         let words = self.texts(name)?;
         let are_allowed = words.iter().flatten().all(|word| allowed.contains(&word.as_str()));
         refuse_if(!are_allowed, || ErrorResponse::no_valid_value(name)).map(|()| words)
     }
 
     /// A text that must be one of a list.
-    pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
+    pub(crate) fn allowed_text(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
         match self.text(name).map_err(|_| ErrorResponse::invalid_value(name))? {
             Some(value) if !allowed.contains(&value.as_str()) => {
                 Err(ErrorResponse::no_valid_value(name))
@@ -270,7 +279,7 @@ impl Params {
     }
 
     /// An integer that must be one of a list.
-    pub(crate) fn number_of(
+    pub(crate) fn allowed_integer(
         &self,
         name: &str,
         allowed: impl Fn(i64) -> bool,
@@ -293,7 +302,7 @@ impl Params {
     }
 
     /// A calendar date as it is stored. `None` if absent, empty or null.
-    pub(crate) fn day(&self, name: &str) -> Result<Option<String>> {
+    pub(crate) fn date_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.date(name)?.flatten().map(|day| day.to_string()))
     }
 }
@@ -326,7 +335,7 @@ fn reference_name(name: &str) -> Cow<'_, str> {
 }
 
 /// Reads a text; `name` is for the error message.
-pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>> {
+pub(crate) fn read_text(name: &str, value: &Value) -> Result<Option<String>> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),
@@ -337,7 +346,7 @@ pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>> {
 }
 
 /// Reads a boolean; `name` is for the error message.
-pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>> {
+pub(crate) fn read_flag(name: &str, value: &Value) -> Result<Option<bool>> {
     match value {
         Value::Null => Ok(None),
         Value::Bool(flag) => Ok(Some(*flag)),
@@ -357,7 +366,7 @@ pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>> {
 }
 
 /// Reads an integer; `name` is for the error message.
-pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
+pub(crate) fn read_integer(name: &str, value: &Value) -> Result<Option<i64>> {
     match value {
         Value::Null => Ok(None),
         // A fraction is dropped.
@@ -379,7 +388,7 @@ pub(crate) fn number_of(
     value: &Value,
     allowed: impl Fn(i64) -> bool,
 ) -> Result<Option<i64>> {
-    match integer(name, value).map_err(|_| ErrorResponse::invalid_value(name))? {
+    match read_integer(name, value).map_err(|_| ErrorResponse::invalid_value(name))? {
         Some(number) if !allowed(number) => Err(ErrorResponse::no_valid_value(name)),
         number => Ok(number),
     }
@@ -399,7 +408,7 @@ fn is_nested_deeper(value: &Value, levels: usize) -> bool {
 
 /// Inserts `value` below `slot` at `keys`; an empty key appends to an array.
 fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
-    let Some((key, rest)) = keys.split_first() else {
+    let Some((key, remaining_keys)) = keys.split_first() else {
         *slot = value;
         return;
     };
@@ -407,19 +416,19 @@ fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
         if !slot.is_object() {
             *slot = Value::Object(Map::new());
         }
-        return insert_nested(&mut slot[*key], rest, value);
+        return insert_nested(&mut slot[*key], remaining_keys, value);
     }
     if !slot.is_array() {
         *slot = Value::Array(Vec::new());
     }
     let Value::Array(items) = slot else { return };
     // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
-    let last_members = items.last().and_then(Value::as_object).zip(rest.first());
+    let last_members = items.last().and_then(Value::as_object).zip(remaining_keys.first());
     if last_members.is_none_or(|(members, key)| members.contains_key(*key)) {
         items.push(Value::Null);
     }
     if let Some(last) = items.last_mut() {
-        insert_nested(last, rest, value);
+        insert_nested(last, remaining_keys, value);
     }
 }
 
@@ -467,10 +476,10 @@ mod tests {
             (json!(null), None),
             (json!(""), None),
         ] {
-            assert_eq!(flag("x", &value).expect("a boolean"), expected, "{value}");
+            assert_eq!(read_flag("x", &value).expect("a boolean"), expected, "{value}");
         }
         for value in [json!("maybe"), json!(2), json!([]), json!({})] {
-            let failure = flag("x", &value).expect_err("not a boolean");
+            let failure = read_flag("x", &value).expect_err("not a boolean");
             assert_eq!(failure.body, json!({"error": "x is invalid"}), "{value}");
         }
     }
@@ -504,15 +513,18 @@ mod tests {
     fn a_wrong_type_is_no_valid_value_either() {
         let params = form("level=x&word[]=a");
         for failure in [
-            params.number_of("level", |_| true).expect_err("not a number"),
-            params.one_of("word", &["a"]).expect_err("not a text"),
+            params.allowed_integer("level", |_| true).expect_err("not a number"),
+            params.allowed_text("word", &["a"]).expect_err("not a text"),
         ] {
             let text = failure.body["error"].as_str().unwrap_or_default().to_owned();
             assert!(text.ends_with(" does not have a valid value"), "{text}");
             assert!(text.contains(" is invalid, "), "{text}");
         }
-        assert_eq!(form("level=3").number_of("level", |level| level == 3).expect("3"), Some(3));
-        assert!(form("level=3").number_of("level", |level| level == 4).is_err());
+        assert_eq!(
+            form("level=3").allowed_integer("level", |level| level == 3).expect("3"),
+            Some(3)
+        );
+        assert!(form("level=3").allowed_integer("level", |level| level == 4).is_err());
     }
 
     #[test]

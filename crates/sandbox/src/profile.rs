@@ -13,12 +13,12 @@ use undrift_release::Release;
 
 /// The release whose own code was tested. Facts that are known only from it and contradict the
 /// reference hold from this release on; when they changed in between is not known.
-pub const OBSERVED: Release = Release::new(18, 9);
+pub const OBSERVED_RELEASE: Release = Release::new(18, 9);
 
 /// The differences of a service from the faithful one, which is the default.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// The release alone; [`Profile::at`] also turns on its dialects.
+    /// The release. Setting it does not change the dialects; [`Profile::with_release`] sets both.
     pub release: Release,
     /// The maximum length of a page, whatever `per_page` is.
     pub page_cap: Option<usize>,
@@ -88,14 +88,14 @@ pub struct Profile {
     pub later_errors: bool,
     /// A masked value needs the plain alphabet even when it is raw.
     pub raw_masks_plainly: bool,
-    /// A feature above the licence is 403 instead of 404.
+    /// A feature that needs a higher licence is 403 instead of 404.
     pub unlicensed_forbidden: bool,
     /// Developers may read protected branches also before 16.0.
     pub developers_read_protections: bool,
     /// Protected tags only accept a level: `allowed_to_create` is ignored. Unknown before 16.1.
     pub tag_lists_ignored: bool,
-    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as in 18.9;
-    /// since when is not known.
+    /// PATCH of a protected branch without `code_owner_approval_required` keeps its value, as in 18.9.
+    /// The first release with this behaviour is not known.
     pub code_owner_approval_kept: bool,
     /// The level of a member who does not come from a directory cannot be overridden: 403. Here no
     /// member comes from one.
@@ -116,42 +116,42 @@ pub struct Profile {
 
 impl Profile {
     /// The profile for a release, with the dialects that this release certainly has.
-    pub fn at(self, release: Release) -> Self {
+    pub fn with_release(self, release: Release) -> Self {
         let is_from = |major, minor| release >= Release::new(major, minor);
         // Facts from the tests of its own code.
-        let observed = release >= OBSERVED;
+        let is_observed = release >= OBSERVED_RELEASE;
         Self {
             release,
             // Known from 16.1 on.
             tag_lists_ignored: self.tag_lists_ignored && !is_from(16, 1),
-            import_members_created: self.import_members_created || observed,
-            last_owner_bad_request: self.last_owner_bad_request && !observed,
-            maintainer_grants_owner: self.maintainer_grants_owner && !observed,
+            import_members_created: self.import_members_created || is_observed,
+            last_owner_bad_request: self.last_owner_bad_request && !is_observed,
+            maintainer_grants_owner: self.maintainer_grants_owner && !is_observed,
             maintainer_relates_forks: self.maintainer_relates_forks && !is_from(16, 5),
-            override_needs_directory: self.override_needs_directory || observed,
-            put_clears_expiry: self.put_clears_expiry && !observed,
+            override_needs_directory: self.override_needs_directory || is_observed,
+            put_clears_expiry: self.put_clears_expiry && !is_observed,
             runners_setting_shown: self.runners_setting_shown || is_from(16, 2),
             group_variable_filter: self.group_variable_filter || is_from(16, 9),
             later_errors: self.later_errors || is_from(17, 0),
-            // An edit cannot repeat the value of a hidden variable.
+            // A client cannot send the unchanged value of a hidden variable, because it cannot read it.
             optional_variable_value: self.optional_variable_value || is_from(17, 4),
-            archive_twice_refused: self.archive_twice_refused || observed,
-            code_owner_approval_kept: self.code_owner_approval_kept || observed,
-            absent_delete: if observed { AbsentDelete::NotFound } else { self.absent_delete },
-            put_resets_omitted_flags: self.put_resets_omitted_flags && !observed,
-            raw_masks_plainly: self.raw_masks_plainly && !observed,
-            requirements_never_public: self.requirements_never_public || observed,
-            unlisted_attributes_hidden: self.unlisted_attributes_hidden && !observed,
-            create_as_the_reference: self.create_as_the_reference && !observed,
-            archived_read_only: self.archived_read_only && !observed,
+            archive_twice_refused: self.archive_twice_refused || is_observed,
+            code_owner_approval_kept: self.code_owner_approval_kept || is_observed,
+            absent_delete: if is_observed { AbsentDelete::NotFound } else { self.absent_delete },
+            put_resets_omitted_flags: self.put_resets_omitted_flags && !is_observed,
+            raw_masks_plainly: self.raw_masks_plainly && !is_observed,
+            requirements_never_public: self.requirements_never_public || is_observed,
+            unlisted_attributes_hidden: self.unlisted_attributes_hidden && !is_observed,
+            create_as_the_reference: self.create_as_the_reference && !is_observed,
+            archived_read_only: self.archived_read_only && !is_observed,
             former_paths_answer: self.former_paths_answer && !is_from(16, 4),
-            star_answers_ok: self.star_answers_ok && !observed,
-            empty_has_no_branch: self.empty_has_no_branch && !observed,
+            star_answers_ok: self.star_answers_ok && !is_observed,
+            empty_has_no_branch: self.empty_has_no_branch && !is_observed,
             ..self
         }
     }
 
-    /// True if answers are changed after they were made.
+    /// True if the profile changes the answers of handlers.
     pub(crate) fn changes_answers(&self) -> bool {
         self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
     }
@@ -177,7 +177,7 @@ pub struct InjectedFault {
     /// Which of the matching calls, from 1; 0 for all of them.
     pub nth: u32,
     /// The effect on them.
-    pub what: FaultEffect,
+    pub effect: FaultEffect,
 }
 
 /// The effect of a fault on a call.
@@ -197,7 +197,7 @@ pub enum FaultEffect {
     TooManyRequests(Option<String>),
     /// A page of HTML with 200, as from a proxy; nothing was done.
     Html200,
-    /// The call is carried out, and its answer breaks off.
+    /// The call is carried out, and the connection is closed in the middle of its answer.
     Truncate,
     /// The call is carried out, and its answer keeps the status but loses the body.
     EmptyBody,
@@ -215,26 +215,26 @@ impl InjectedFaults {
     }
 
     pub(crate) fn add(&self, fault: InjectedFault) {
-        self.list().push((fault, 0));
+        self.lock_faults().push((fault, 0));
     }
 
     /// Counts the call, and returns the effect of a fault on it.
     pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<FaultEffect> {
         let mut effect = None;
-        for (fault, match_count) in self.list().iter_mut() {
+        for (fault, match_count) in self.lock_faults().iter_mut() {
             let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
                 && target.contains(&fault.path_contains);
             if matches {
                 *match_count += 1;
                 if (fault.nth == 0 || fault.nth == *match_count) && effect.is_none() {
-                    effect = Some(fault.what.clone());
+                    effect = Some(fault.effect.clone());
                 }
             }
         }
         effect
     }
 
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(InjectedFault, u32)>> {
+    fn lock_faults(&self) -> std::sync::MutexGuard<'_, Vec<(InjectedFault, u32)>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -249,7 +249,7 @@ mod tests {
             method: Some(Method::POST),
             path_contains: "/hooks".to_owned(),
             nth: 2,
-            what: FaultEffect::CommitThenDrop,
+            effect: FaultEffect::CommitThenDrop,
         }]);
         let calls = [
             (Method::POST, "/projects/1/hooks", false),

@@ -31,33 +31,33 @@ pub(crate) struct ProjectView<'a> {
 }
 
 /// A key of an answer with its value.
-type Member<'a> = (&'static str, Cow<'a, Value>);
+type AnswerMember<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> ProjectView<'a> {
     /// The members of the simple form.
-    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = Member<'a>> {
+    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = AnswerMember<'a>> {
         let tags = self.attributes.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
         self.visible_attributes(true).chain(tags)
     }
 
     /// The members that only the full form has.
-    pub(crate) fn other_attributes(&self) -> impl Iterator<Item = Member<'a>> {
+    pub(crate) fn full_form_attributes(&self) -> impl Iterator<Item = AnswerMember<'a>> {
         self.visible_attributes(false).chain(self.derived_attributes())
     }
 
     /// The existing attributes that this caller can see: those of the simple form, or the others.
-    fn visible_attributes(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
+    fn visible_attributes(&self, is_simple: bool) -> impl Iterator<Item = AnswerMember<'a>> {
         let view = *self;
         let release = self.call.release();
         let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
-        attributes::existing(self.call.edition())
-            .filter(move |row| (row.answer_key == AnswerKey::Simple) == simple)
+        attributes::existing_project_rows(self.call.edition())
+            .filter(move |row| (row.answer_key == AnswerKey::Simple) == is_simple)
             .filter(move |row| {
                 let is_open = release < row.guarded_since;
-                row.is_shown_at(release) && (is_open || view.sees(row.audience))
+                row.is_shown_at(release) && (is_open || view.is_in_audience(row.audience))
             })
             .filter(move |row| !(hides_unlisted && row.answer_key == AnswerKey::Unlisted))
-            // From then on it depends on the groups above.
+            // From that release on, the value depends on the groups above.
             .filter(move |row| row.name != "emails_disabled" || release < Release::new(16, 3))
             .map(move |row| {
                 let key = match row.answer_key {
@@ -70,7 +70,7 @@ impl<'a> ProjectView<'a> {
 
     fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
         let is_on = match row.kind {
-            ValueKind::TwinOf(target) => self.uses(target),
+            ValueKind::TwinOf(target) => self.can_use(target),
             ValueKind::OppositeOf(target) => !self.is_on(target),
             // Merge trains need merged results, and skipping them needs merge commits.
             _ if row.name == "merge_trains_enabled" => self.has_merge_trains(),
@@ -89,24 +89,24 @@ impl<'a> ProjectView<'a> {
     }
 
     /// Members without an attribute.
-    fn derived_attributes(&self) -> impl Iterator<Item = Member<'a>> {
+    fn derived_attributes(&self) -> impl Iterator<Item = AnswerMember<'a>> {
         let view = *self;
         let is_open = self.call.caller.is_some() && !self.project.archived;
         [
             (
                 Audience::Always,
                 "requirements_enabled",
-                self.uses("requirements_access_level").into(),
+                self.can_use("requirements_access_level").into(),
             ),
             (
                 Audience::Always,
                 "security_and_compliance_enabled",
-                self.uses("security_and_compliance_access_level").into(),
+                self.can_use("security_and_compliance_access_level").into(),
             ),
             (
                 Audience::Always,
                 "can_create_merge_request_in",
-                (self.sees(Audience::WithMergeRequests) && is_open).into(),
+                (self.is_in_audience(Audience::WithMergeRequests) && is_open).into(),
             ),
             (Audience::Always, "compliance_frameworks", json!([])),
             (Audience::WithIssues, "open_issues_count", json!(0)),
@@ -115,7 +115,7 @@ impl<'a> ProjectView<'a> {
             (Audience::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
         ]
         .into_iter()
-        .filter(move |(seen, ..)| view.sees(*seen))
+        .filter(move |(audience, ..)| view.is_in_audience(*audience))
         .map(|(_, key, value)| (key, Cow::Owned(value)))
     }
 
@@ -127,18 +127,18 @@ impl<'a> ProjectView<'a> {
         self.is_on("merge_pipelines_enabled") && self.is_on("merge_trains_enabled")
     }
 
-    fn level_of(&self, feature: &str) -> &'a str {
+    fn access_level(&self, feature: &str) -> &'a str {
         self.attributes.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
 
     /// True if a feature is open to the caller, by its access level.
-    pub(crate) fn uses(&self, feature: &str) -> bool {
+    pub(crate) fn can_use(&self, feature: &str) -> bool {
         let min_level = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
             "repository_access_level" if self.project.visibility == "private" => REPORTER,
             _ => GUEST,
         };
-        match self.level_of(feature) {
+        match self.access_level(feature) {
             "disabled" => false,
             "private" => self.level >= min_level,
             _ => true,
@@ -146,21 +146,23 @@ impl<'a> ProjectView<'a> {
     }
 
     /// True if the caller may read the repository: in a private project not as a guest.
-    pub(crate) fn reads_code(&self) -> bool {
-        self.uses("repository_access_level")
+    pub(crate) fn can_read_code(&self) -> bool {
+        self.can_use("repository_access_level")
             && (self.project.visibility != "private" || self.level >= REPORTER)
     }
 
-    pub(crate) fn sees(&self, audience: Audience) -> bool {
+    pub(crate) fn is_in_audience(&self, audience: Audience) -> bool {
         match audience {
             Audience::Always => true,
-            Audience::WithCode => self.reads_code(),
-            Audience::WithIssues => self.uses("issues_access_level"),
+            Audience::WithCode => self.can_read_code(),
+            Audience::WithIssues => self.can_use("issues_access_level"),
             Audience::WithMergeRequests => {
-                self.uses("merge_requests_access_level") && self.reads_code()
+                self.can_use("merge_requests_access_level") && self.can_read_code()
             }
             Audience::ByHelpers => {
-                self.level >= REPORTER && !self.project.archived && self.sees(Audience::WithIssues)
+                self.level >= REPORTER
+                    && !self.project.archived
+                    && self.is_in_audience(Audience::WithIssues)
             }
             Audience::WhileMirroring => self.is_on("mirror"),
             Audience::InForks => self.project.forked_from_id.is_some(),

@@ -1,8 +1,8 @@
 //! Checks whether a text is a regular expression in RE2 syntax, and returns the service's refusal
 //! if not.
 //!
-//! The grammar is a list of what may come next, in the order in which RE2 reads, because a refusal
-//! names the first fault. Nothing is matched here.
+//! The grammar is a list of patterns for the next element, in the order in which RE2 tries them,
+//! because a refusal names the first fault. Expressions are only parsed, not applied to texts.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use regex::Regex;
 
 /// The service's refusal of a text as an expression, if any.
 pub(crate) fn refusal(text: &str) -> Option<String> {
-    let fault = Parser { text, position: 0 }.read().err()?;
+    let fault = Parser { text, position: 0 }.parse().err()?;
     Some(format!("not valid RE2 syntax: {fault}"))
 }
 
@@ -32,7 +32,7 @@ enum Element {
     Character,
     /// Several characters.
     Set,
-    /// Flags alone.
+    /// Flags without a group.
     Flags,
     Fault(&'static str),
     /// A fault at the end of the text, which is not quoted.
@@ -50,9 +50,9 @@ fn grammar(lists: &[&[(&str, Element)]]) -> Vec<(Regex, Element)> {
     patterns.collect()
 }
 
-static OUTSIDE: Grammar = LazyLock::new(|| grammar(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
-static IN_BRACKETS: Grammar = LazyLock::new(|| grammar(&[POSIX, SETS, CHARACTERS]));
-static CHARACTER: Grammar = LazyLock::new(|| grammar(&[CHARACTERS]));
+static OUTSIDE_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
+static BRACKET_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[POSIX, SETS, CHARACTERS]));
+static CHARACTER_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[CHARACTERS]));
 
 const GROUPS: &[(&str, Element)] = &[
     (r"\(\?P?<[_\p{Alphabetic}\p{N}]+>", Element::Open),
@@ -133,7 +133,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn rest(&self) -> &'a str {
+    fn remaining_text(&self) -> &'a str {
         &self.text[self.position..]
     }
 
@@ -142,9 +142,9 @@ impl<'a> Parser<'a> {
         Err(format!("{words}: {}", &self.text[start..self.position]))
     }
 
-    /// Reads what comes next.
-    fn next(&mut self, grammar: &Grammar) -> Parsed<(Element, &'a str)> {
-        let (start, remaining) = (self.position, self.rest());
+    /// Reads the next element.
+    fn next_element(&mut self, grammar: &Grammar) -> Parsed<(Element, &'a str)> {
+        let (start, remaining) = (self.position, self.remaining_text());
         let mut matches =
             grammar.iter().filter_map(|(regex, element)| Some((regex.find(remaining)?, *element)));
         let (text, element) = matches.next().ok_or("the text has ended")?;
@@ -157,16 +157,16 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the whole text.
-    fn read(&mut self) -> Parsed {
+    fn parse(&mut self) -> Parsed {
         // The largest repetition before each open group, and in the present one.
         let (mut outer_groups, mut largest) = (Vec::<u64>::new(), 1);
         // The repetitions of the operand of the next operator; `None` at the start of a group or
         // branch.
         let mut operand = None;
         let mut repetition: Option<usize> = None;
-        while !self.rest().is_empty() {
+        while !self.remaining_text().is_empty() {
             let (start, previous) = (self.position, repetition.take());
-            let (element, text) = self.next(&OUTSIDE)?;
+            let (element, text) = self.next_element(&OUTSIDE_GRAMMAR)?;
             match element {
                 Element::Open => {
                     outer_groups.push(largest);
@@ -184,9 +184,9 @@ impl<'a> Parser<'a> {
                     if let Some(first) = previous {
                         return self.fault("bad repetition operator", first);
                     }
-                    let times = self.total_repetitions(text, operand, start)?;
-                    largest = largest.max(times);
-                    (operand, repetition) = (Some(times), Some(start));
+                    let repetitions = self.total_repetitions(text, operand, start)?;
+                    largest = largest.max(repetitions);
+                    (operand, repetition) = (Some(repetitions), Some(start));
                 }
                 Element::Class => {
                     self.read_class(start)?;
@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
             None => (0, 1),
             Some(bounds) => {
                 let (min, max) = bounds.split_once(',').unwrap_or((bounds, ""));
-                // Without an upper bound, only the lower one counts.
+                // Without an upper bound, the lower one is the number of repetitions.
                 let max = if max.is_empty() { min } else { max };
                 (min.parse().unwrap_or(u64::MAX), max.parse().unwrap_or(u64::MAX))
             }
@@ -223,19 +223,23 @@ impl<'a> Parser<'a> {
 
     /// Reads a class in brackets after its bracket.
     fn read_class(&mut self, start: usize) -> Parsed {
-        self.position += usize::from(self.rest().starts_with('^'));
+        self.position += usize::from(self.remaining_text().starts_with('^'));
         let first = self.position;
-        while self.position == first || !self.rest().starts_with(']') {
-            if self.rest().is_empty() {
+        while self.position == first || !self.remaining_text().starts_with(']') {
+            if self.remaining_text().is_empty() {
                 return Err(format!("missing ]: {}", &self.text[start..]));
             }
             let item_start = self.position;
-            let (element, text) = self.next(&IN_BRACKETS)?;
-            let rest = self.rest();
+            let (element, text) = self.next_element(&BRACKET_GRAMMAR)?;
+            let remaining_text = self.remaining_text();
             let is_single = matches!(element, Element::Character);
-            if is_single && rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1 {
+            if is_single
+                && remaining_text.starts_with('-')
+                && !remaining_text.starts_with("-]")
+                && remaining_text.len() > 1
+            {
                 self.position += 1;
-                let (_, last) = self.next(&CHARACTER)?;
+                let (_, last) = self.next_element(&CHARACTER_GRAMMAR)?;
                 if code_point(last) < code_point(text) {
                     return self.fault("invalid character class range", item_start);
                 }

@@ -13,13 +13,13 @@ use super::body;
 
 /// The time limit for sending a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bodies up to this length are read at once, so that large ones delay nobody. On all 256
-/// connections together they take 16 MiB.
-const SMALL_BODY: usize = 64 * 1024;
-/// The limit in bytes for all longer bodies together, from before they are read until they are
-/// answered. Others wait. So the memory of the service is bounded, and a client with many uploads
-/// needs no retries.
-const MAX_BUFFERED: usize = 112 * 1024 * 1024;
+/// Bodies up to this length in bytes are read without waiting for memory, so that large bodies do not
+/// delay them. On all 256 connections together they take 16 MiB.
+const SMALL_BODY_BYTES: usize = 64 * 1024;
+/// The limit in bytes for all longer bodies together. A body counts from before it is read until its
+/// request is answered; further bodies wait. So the memory of the service is bounded, and a client
+/// with many uploads needs no retries.
+const MAX_BUFFERED_BYTES: usize = 112 * 1024 * 1024;
 
 /// Reads bodies into bounded memory.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct BufferedBody<'a> {
 
 impl Default for BodyReader {
     fn default() -> Self {
-        Self { memory: Semaphore::new(MAX_BUFFERED) }
+        Self { memory: Semaphore::new(MAX_BUFFERED_BYTES) }
     }
 }
 
@@ -51,7 +51,7 @@ impl BodyReader {
     where
         B::Error: std::error::Error + Send + Sync + 'static,
     {
-        let max_length = body::max_length(headers);
+        let max_length = body::max_body_length(headers);
         // Without an announced length, it may have the maximum.
         let length = incoming
             .size_hint()
@@ -80,8 +80,8 @@ impl BodyReader {
 
     /// Waits for room for a body of this length. Waiting requests are served in order.
     async fn reserve(&self, length: usize) -> Option<SemaphorePermit<'_>> {
-        let length = u32::try_from(length).ok().filter(|_| length > SMALL_BODY)?;
-        // The semaphore is never closed. Without a permit, only the limit is lost.
+        let length = u32::try_from(length).ok().filter(|_| length > SMALL_BODY_BYTES)?;
+        // The semaphore is never closed. If it were, bodies would be read without this limit.
         self.memory.acquire_many(length).await.ok()
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     async fn a_body_is_read_up_to_its_limit() {
         let reader = BodyReader::default();
         let headers = HeaderMap::new();
-        for length in [0, 1, SMALL_BODY, SMALL_BODY + 1, 1024 * 1024] {
+        for length in [0, 1, SMALL_BODY_BYTES, SMALL_BODY_BYTES + 1, 1024 * 1024] {
             assert_eq!(
                 reader.read(&headers, whole_body(length)).await.expect("a body").bytes.len(),
                 length
@@ -126,7 +126,7 @@ mod tests {
             .map(|part| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(part.as_bytes()))));
         let parts = StreamBody::new(stream::iter(parts));
         assert_eq!(reader.read(&headers, parts).await.expect("a body").bytes, "ab");
-        assert_eq!(reader.memory.available_permits(), MAX_BUFFERED);
+        assert_eq!(reader.memory.available_permits(), MAX_BUFFERED_BYTES);
     }
 
     #[tokio::test]
@@ -144,7 +144,7 @@ mod tests {
         // Its length is not announced.
         let endless = StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
         assert!(reader.read(&upload(), endless).now_or_never().is_none());
-        assert!(reader.read(&upload(), whole_body(SMALL_BODY)).await.is_ok());
+        assert!(reader.read(&upload(), whole_body(SMALL_BODY_BYTES)).await.is_ok());
         buffered.pop();
         assert!(reader.read(&upload(), whole_body(UPLOAD)).await.is_ok(), "there is room again");
     }

@@ -1,7 +1,7 @@
 //! The owner of members, variables, tokens and invitations: a group or a project, with the same
 //! operations for both.
 
-use super::access::{MAINTAINER, OWNER, ids};
+use super::access::{MAINTAINER, OWNER, traversal_ids};
 use super::answer::Result;
 use super::call::Call;
 use super::store::holder::Holder;
@@ -24,39 +24,51 @@ impl GroupOrProject {
         Ok(Self::Project(Box::new(project)))
     }
 
-    /// The project or group of the call, for callers with a level in it: one for each.
-    pub(crate) fn of(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
-        if call.is_of_group() { Self::group(call, group) } else { Self::project(call, project) }
+    /// The project or group of the call, for callers with a level in it; the first level is for projects,
+    /// the second for groups.
+    pub(crate) fn from_call(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
+        if call.is_group_operation() {
+            Self::group(call, group)
+        } else {
+            Self::project(call, project)
+        }
     }
 
     /// The same, except that callers with the level can read archived projects.
-    pub(crate) fn writable_by(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
-        if call.writes { Self::of(call, levels) } else { Self::with(call, levels) }
+    pub(crate) fn from_call_reading_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+        if call.is_write {
+            Self::from_call(call, levels)
+        } else {
+            Self::from_call_with_archived(call, levels)
+        }
     }
 
-    /// The same, for what also works in archived projects.
-    pub(crate) fn with(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
-        if call.is_of_group() {
+    /// The same, for operations that archived projects accept.
+    pub(crate) fn from_call_with_archived(
+        call: &Call<'_>,
+        [project, group]: [i64; 2],
+    ) -> Result<Self> {
+        if call.is_group_operation() {
             return Self::group(call, group);
         }
         Ok(Self::Project(Box::new(call.project_as(project)?)))
     }
 
     /// The project or group of the call, if the caller sees it; also for callers without a token.
-    pub(crate) fn seen(call: &Call<'_>) -> Result<Self> {
-        if call.is_of_group() {
+    pub(crate) fn from_call_if_visible(call: &Call<'_>) -> Result<Self> {
+        if call.is_group_operation() {
             return Ok(Self::Group(Box::new(call.group()?)));
         }
         Ok(Self::Project(Box::new(call.project()?)))
     }
 
-    /// The group of the call, likewise.
+    /// The group of the call, if the caller sees it; also for callers without a token.
     pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self> {
         Ok(Self::Group(Box::new(call.group_as(level)?)))
     }
 
     /// The value for a project or the one for a group.
-    pub(crate) fn either<T>(&self, project_value: T, group_value: T) -> T {
+    pub(crate) fn choose<T>(&self, project_value: T, group_value: T) -> T {
         match self {
             Self::Group(_) => group_value,
             Self::Project(_) => project_value,
@@ -65,7 +77,7 @@ impl GroupOrProject {
 
     /// The id of a project; `None` for a group.
     pub(crate) fn project_id(&self) -> Option<i64> {
-        self.either(Some(self.id()), None)
+        self.choose(Some(self.id()), None)
     }
 
     pub(crate) fn holder(&self) -> Holder {
@@ -77,11 +89,11 @@ impl GroupOrProject {
 
     /// The table of its row.
     pub(crate) fn table(&self) -> &'static str {
-        self.either("projects", "namespaces")
+        self.choose("projects", "namespaces")
     }
 
     /// Its name and its path.
-    pub(crate) fn names(&self) -> [&str; 2] {
+    pub(crate) fn name_and_path(&self) -> [&str; 2] {
         match self {
             Self::Group(group) => [&group.name, &group.path],
             Self::Project(project) => [&project.name, &project.path],
@@ -96,13 +108,13 @@ impl GroupOrProject {
     }
 
     /// The column that holds its id.
-    pub(crate) fn column(&self) -> &'static str {
+    pub(crate) fn id_column(&self) -> &'static str {
         self.holder().key().0
     }
 
     /// Its name in messages.
-    pub(crate) fn name(&self) -> &'static str {
-        self.either("project", "group")
+    pub(crate) fn type_name(&self) -> &'static str {
+        self.choose("project", "group")
     }
 
     pub(crate) fn id(&self) -> i64 {
@@ -110,20 +122,20 @@ impl GroupOrProject {
     }
 
     /// The groups whose members are members here too.
-    pub(crate) fn groups(&self) -> Vec<i64> {
+    pub(crate) fn group_ids(&self) -> Vec<i64> {
         match self {
-            Self::Group(group) => ids(&group.traversal).collect(),
+            Self::Group(group) => traversal_ids(&group.traversal).collect(),
             Self::Project(project) if project.namespace.is_group() => {
-                ids(&project.namespace.traversal).collect()
+                traversal_ids(&project.namespace.traversal).collect()
             }
             Self::Project(_) => Vec::new(),
         }
     }
 
     /// The groups above.
-    pub(crate) fn above(&self) -> Vec<i64> {
-        let group_id = self.either(None, Some(self.id()));
-        self.groups().into_iter().filter(|id| Some(*id) != group_id).collect()
+    pub(crate) fn parent_group_ids(&self) -> Vec<i64> {
+        let group_id = self.choose(None, Some(self.id()));
+        self.group_ids().into_iter().filter(|id| Some(*id) != group_id).collect()
     }
 
     /// The caller's level here.
@@ -135,7 +147,7 @@ impl GroupOrProject {
     }
 
     /// The level needed to manage members.
-    pub(crate) fn manager(&self) -> i64 {
-        self.either(MAINTAINER, OWNER)
+    pub(crate) fn manager_level(&self) -> i64 {
+        self.choose(MAINTAINER, OWNER)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::access;
-use super::attributes::{Attribute, AttributeTier, TABLE, WriteRoute};
+use super::attributes::{ATTRIBUTE_TABLE, Attribute, AttributeTier, WriteRoute};
 use super::routes::registry;
 use undrift_release::Release;
 
@@ -97,7 +97,7 @@ pub enum SeedVisibility {
 }
 
 /// The word for a value in a seed.
-pub(super) fn word(value: impl Serialize) -> String {
+pub(super) fn seed_word(value: impl Serialize) -> String {
     serde_json::to_value(value)
         .ok()
         .and_then(|word| word.as_str().map(str::to_owned))
@@ -142,7 +142,7 @@ impl<'de> Deserialize<'de> for SeedLevel {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let level = value.as_str().map_or_else(|| value.as_i64(), access::level_by_name);
-        let level = level.filter(|level| access::LEVELS.iter().any(|(role, _)| role == level));
+        let level = level.filter(|level| access::ROLE_LEVELS.iter().any(|(role, _)| role == level));
         level.map(Self).ok_or_else(|| {
             let text = format!(
                 "`access_level` is {value}, but has to be a role ({}) or its number",
@@ -160,7 +160,7 @@ impl JsonSchema for SeedLevel {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let words = role_words();
-        let numbers: Vec<_> = access::LEVELS.iter().map(|(level, _)| *level).collect();
+        let numbers: Vec<_> = access::ROLE_LEVELS.iter().map(|(level, _)| *level).collect();
         // JSON schema patterns cannot ignore case.
         let patterns: Vec<String> =
             words.iter().map(|word| word.chars().map(either_case).collect()).collect();
@@ -184,14 +184,16 @@ fn either_case(character: char) -> String {
 
 /// The words for roles, as in manifests.
 fn role_words() -> Vec<String> {
-    let words = access::LEVELS.iter();
+    let words = access::ROLE_LEVELS.iter();
     words.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
 }
 
 /// Allows only the attributes that the service knows: it ignores others silently.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
-    let mut rows: Vec<&Attribute> = TABLE.projects.iter().collect();
-    rows.retain(|row| row.accepted_on(WriteRoute::Create) || row.accepted_on(WriteRoute::Edit));
+    let mut rows: Vec<&Attribute> = ATTRIBUTE_TABLE.projects.iter().collect();
+    rows.retain(|row| {
+        row.is_accepted_on(WriteRoute::Create) || row.is_accepted_on(WriteRoute::Edit)
+    });
     let properties = rows.iter().map(|row| (row.name.to_owned(), true.into()));
     schema.insert("properties".to_owned(), Value::Object(properties.collect()));
     schema.insert("additionalProperties".to_owned(), false.into());
@@ -210,15 +212,15 @@ fn collections_of_projects(schema: &mut schemars::Schema) {
         return;
     };
     properties.extend(registry::seedable().map(|(name, collection)| {
-        let about = format!("Entries of `{name}`, in the service's own field names.");
+        let description = format!("Entries of `{name}`, in the service's own field names.");
         let entry = serde_json::json!({"type": ["object", "string"]});
         let mut entries =
-            serde_json::json!({"description": about, "type": "array", "items": entry});
-        if let Some((_, example)) = EXAMPLES.iter().find(|(of, _)| *of == name) {
+            serde_json::json!({"description": description, "type": "array", "items": entry});
+        if let Some((_, example)) = EXAMPLES.iter().find(|(path_end, _)| *path_end == name) {
             entries["examples"] = serde_json::from_str(example).unwrap_or_default();
         }
         if collection.is_single {
-            entries = serde_json::json!({"description": about, "type": "object"});
+            entries = serde_json::json!({"description": description, "type": "object"});
         }
         (name.to_owned(), entries)
     }));
@@ -310,7 +312,7 @@ pub struct SeedNote {
     pub internal: bool,
 }
 
-/// Why a seed cannot be used.
+/// The reason why a seed cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// It is not a valid seed.

@@ -1,8 +1,8 @@
 //! Fills a database: `root` and its token, then the seed.
 //!
-//! A seed is applied once, to a database without one: missing objects are inserted, existing ones
-//! stay unchanged. Its SHA-256 is stored, so that a later start can report a changed seed, instead
-//! of applying half of a change or ignoring it silently.
+//! A seed is applied only to a database to which no seed was applied: missing objects are inserted,
+//! existing ones stay unchanged. The SHA-256 of the seed is stored, so that a later start can report
+//! a changed seed, instead of applying a part of the change or ignoring it silently.
 
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use super::routes::{
 use super::scope::GroupOrProject;
 use super::seed::{
     Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedRunner, SeedUser,
-    SeedVisibility, word,
+    SeedVisibility, seed_word,
 };
 use super::store::Store;
 use super::store::merge_request::{MergeRequestRow, NoteRow};
@@ -38,21 +38,21 @@ pub(super) fn prepare(
     token: &str,
     data: &DataLocation,
 ) -> Result<Vec<String>, SeedError> {
-    registry::make_room(db, service.described)?;
-    let now = clock::spell(service.clock.now());
+    registry::create_missing_tables(db, service.described_collections)?;
+    let now = clock::format_time(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
-        let root = User::active("root", "Administrator", "admin@example.com");
+        let root = User::new_active("root", "Administrator", "admin@example.com");
         User { admin: true, ..root }.insert(db, &now)?;
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    plant_token(db, root.id, token, &now)?;
+    store_token(db, root.id, token, &now)?;
     set_meta(db, "tier", &service.tier.name())?;
     set_meta(db, "release", &service.profile.release.to_string())?;
     let Some(seed) = seed else {
         return Ok(Vec::new());
     };
     let digest = seed.digest();
-    match meta(db, "seed")? {
+    match read_meta(db, "seed")? {
         Some(applied) if applied == digest => Ok(Vec::new()),
         Some(_) => {
             let file = match data {
@@ -65,7 +65,7 @@ pub(super) fn prepare(
             )])
         }
         None => {
-            apply(service, db, &root, seed)?;
+            apply_seed(service, db, &root, seed)?;
             set_meta(db, "seed", &digest)?;
             set_meta(db, "saml", &seed.saml.unwrap_or(true).to_string())?;
             Ok(Vec::new())
@@ -73,17 +73,17 @@ pub(super) fn prepare(
     }
 }
 
-fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+fn read_meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
 /// The release and the tier of the last start with this data.
-pub(super) fn last_start(store: &Store) -> (Option<Release>, Option<AttributeTier>) {
+pub(super) fn read_last_start(store: &Store) -> (Option<Release>, Option<AttributeTier>) {
     let [release, tier] =
-        ["release", "tier"].map(|key| store.read(|db| Ok(meta(db, key)?)).ok().flatten());
+        ["release", "tier"].map(|key| store.read(|db| Ok(read_meta(db, key)?)).ok().flatten());
     (
         release.and_then(|release| release.parse().ok()),
-        tier.and_then(|tier| AttributeTier::named(&tier)),
+        tier.and_then(|tier| AttributeTier::from_name(&tier)),
     )
 }
 
@@ -92,11 +92,12 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::Result<()> {
+fn store_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::Result<()> {
     // A revoked token that is requested again becomes valid again.
-    let is_stored = db
-        .execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])?
-        > 0;
+    let is_stored = db.execute(
+        "UPDATE tokens SET revoked = 0 WHERE digest = ?1",
+        [&access::token_digest(token)[..]],
+    )? > 0;
     if !is_stored {
         access::add_token(db, user, token, "sandbox", "api", None, now)?;
     }
@@ -104,7 +105,7 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 }
 
 /// Inserts missing objects, as calls of `root` would.
-fn apply(
+fn apply_seed(
     service: &ServiceState,
     db: &Connection,
     root: &User,
@@ -117,7 +118,7 @@ fn apply(
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
     seed.runners.iter().try_for_each(|runner| {
         let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        add_runner(&call, runner).at(&place)
+        add_runner(&call, runner).at_place(&place)
     })
 }
 
@@ -132,19 +133,19 @@ fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
     let place = format!("user {}", user.username);
     if User::by_username(call.db, &user.username)?.is_none() {
-        project_rules::check_path_alone(&user.username).at(&place)?;
+        project_rules::check_path_only(&user.username).at_place(&place)?;
         let name = user.name.as_deref().unwrap_or(&user.username);
-        let new = User {
-            state: word(user.state),
+        let new_user = User {
+            state: seed_word(user.state),
             admin: user.administrator,
             bot: user.bot,
-            ..User::active(&user.username, name, &format!("{}@localhost", user.username))
+            ..User::new_active(&user.username, name, &format!("{}@localhost", user.username))
         };
-        new.insert(call.db, call.now())?;
+        new_user.insert(call.db, call.time_text())?;
     }
     let stored = User::by_username(call.db, &user.username)?;
     if let (Some(token), Some(stored)) = (&user.token, stored) {
-        plant_token(call.db, stored.id, token, call.now())?;
+        store_token(call.db, stored.id, token, call.time_text())?;
     }
     Ok(())
 }
@@ -167,26 +168,26 @@ fn find_or_create_namespace(
         return Ok(namespace);
     }
     let (parent, segment) = match path.rsplit_once('/') {
-        Some((above, segment)) => {
-            (Some(find_or_create_namespace(call, above, None, None)?), segment)
+        Some((parent_path, segment)) => {
+            (Some(find_or_create_namespace(call, parent_path, None, None)?), segment)
         }
         None => (None, path),
     };
     let inherited = parent.as_ref().map_or("private", |parent| &parent.visibility);
-    let visibility = visibility.map(word);
-    let new = NewGroup {
+    let visibility = visibility.map(seed_word);
+    let new_group = NewGroup {
         name: name.unwrap_or(segment),
         path: segment,
         parent: parent.as_ref(),
         visibility: visibility.as_deref().unwrap_or(inherited),
     };
     // Paths in a seed may have one character.
-    groups::insert(call, new, 1).at(&format!("group {path}"))
+    groups::insert(call, new_group, 1).at_place(&format!("group {path}"))
 }
 
 fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), SeedError> {
     let place = format!("project {}", seed.path);
-    let Some((above, segment)) = seed.path.rsplit_once('/') else {
+    let Some((parent_path, segment)) = seed.path.rsplit_once('/') else {
         return Err(SeedError::Refused {
             place,
             reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
@@ -194,28 +195,29 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     };
     let mut settings = seed.settings.clone();
     settings.insert("path".to_owned(), segment.into());
-    let settings = seed_params(&settings).at(&place)?;
+    let settings = seed_params(&settings).at_place(&place)?;
     let is_new = Project::by_path(call.db, &seed.path)?.is_none();
     if is_new {
-        let namespace = find_or_create_namespace(call, above, None, None)?;
-        projects::insert(call, WriteRoute::Create, root, &namespace, &settings).at(&place)?;
+        let namespace = find_or_create_namespace(call, parent_path, None, None)?;
+        projects::insert(call, WriteRoute::Create, root, &namespace, &settings).at_place(&place)?;
     }
-    let project = seeded_project(call, seed).at(&place)?;
+    let project = seeded_project(call, seed).at_place(&place)?;
     for branch in &seed.branches {
-        repository::plant(call, &project, branch).at(&format!("{place}, branch {branch}"))?;
+        repository::add_seed_branch(call, &project, branch)
+            .at_place(&format!("{place}, branch {branch}"))?;
     }
     // The default branch must exist.
     if is_new {
-        projects::edit(call, &project, &settings).at(&place)?;
+        projects::edit(call, &project, &settings).at_place(&place)?;
     }
-    let project = seeded_project(call, seed).at(&place)?;
+    let project = seeded_project(call, seed).at_place(&place)?;
     add_content(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, root, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.set("projects", project.id, "archived", true).at(&place)?;
+        call.set_column("projects", project.id, "archived", true).at_place(&place)?;
     }
     Ok(())
 }
@@ -224,7 +226,7 @@ fn seeded_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
     Project::by_path(call.db, &seed.path)?.ok_or_else(ErrorResponse::no_record)
 }
 
-/// Adds what a project has: members first, because only they can be granted something.
+/// Adds the contents of a project. Members come first, because grants can name only members.
 fn add_content(
     call: &Call<'_>,
     place: &str,
@@ -246,7 +248,7 @@ fn add_content(
         })?;
     }
     add_entries(call, place, ("protected_branches", "name"), &seed.protected_branches, |call| {
-        protected_branches::plant(call, &scope)
+        protected_branches::add_seed_protection(call, &scope)
     })
 }
 
@@ -256,7 +258,7 @@ fn add_entries(
     place: &str,
     (list, key): (&str, &str),
     entries: &[Value],
-    plant: impl Fn(&Call<'_>) -> Result<()>,
+    add_entry: impl Fn(&Call<'_>) -> Result<()>,
 ) -> Result<(), SeedError> {
     let noun = list.trim_end_matches('s').replace('_', " ");
     for (number, entry) in entries.iter().enumerate() {
@@ -264,18 +266,21 @@ fn add_entries(
         let added =
             seed_params(&entry.as_object().cloned().unwrap_or_else(named)).and_then(|params| {
                 let caller = (call.caller.clone(), None);
-                plant(&Call::new(call.service, call.db, caller, call.time, Input::post(params)))
+                add_entry(&Call::new(call.service, call.db, caller, call.time, Input::post(params)))
             });
-        added.at(&format!("{place}, {noun} {}", number + 1))?;
+        added.at_place(&format!("{place}, {noun} {}", number + 1))?;
     }
     Ok(())
 }
 
 /// The user with a name, who must exist.
 fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
-    let unknown =
-        || ErrorResponse::refused(format!("there is no user `{name}`; list it under `users`"));
-    User::by_username(call.db, name)?.ok_or_else(unknown).at(place)
+    let unknown = || {
+        ErrorResponse::bad_request_message(format!(
+            "there is no user `{name}`; list it under `users`"
+        ))
+    };
+    User::by_username(call.db, name)?.ok_or_else(unknown).at_place(place)
 }
 
 fn add_members(
@@ -291,8 +296,8 @@ fn add_members(
         let added = fields
             .add("access_level", seed.access_level.0.into())
             .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
-            .and_then(|()| members::plant(call, scope, &user, &fields));
-        added.at(&place)?;
+            .and_then(|()| members::add_seed_member(call, scope, &user, &fields));
+        added.at_place(&place)?;
     }
     Ok(())
 }
@@ -314,20 +319,20 @@ fn add_merge_request(
     place: &str,
     seed: &SeedMergeRequest,
 ) -> Result<(), SeedError> {
-    let last = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
-    let iid = call.db.query_row(last, [project.id], |row| row.get::<_, i64>(0))? + 1;
+    let last_iid_sql = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
+    let iid = call.db.query_row(last_iid_sql, [project.id], |row| row.get::<_, i64>(0))? + 1;
     let merge_request = MergeRequestRow {
         id: 0,
         project_id: project.id,
         iid,
         title: seed.title.clone(),
-        state: word(seed.state),
+        state: seed_word(seed.state),
         discussion_locked: seed.discussion_locked,
         author_id: Some(author_id(call, root, place, seed.author.as_deref())?),
         source_branch: "change".to_owned(),
         target_branch: "main".to_owned(),
-        created_at: call.now().to_owned(),
-        updated_at: call.now().to_owned(),
+        created_at: call.time_text().to_owned(),
+        updated_at: call.time_text().to_owned(),
     };
     let merge_request_id = merge_request.put(call.db)?;
     for note in &seed.notes {
@@ -338,8 +343,8 @@ fn add_merge_request(
             body: note.body.clone(),
             system: note.system,
             internal: note.internal,
-            created_at: call.now().to_owned(),
-            updated_at: call.now().to_owned(),
+            created_at: call.time_text().to_owned(),
+            updated_at: call.time_text().to_owned(),
         };
         note.put(call.db)?;
     }
@@ -369,13 +374,13 @@ fn with_level_numbers(name: &str, value: &Value) -> Value {
     }
 }
 
-trait At<T> {
+trait AtSeedPlace<T> {
     /// Adds the refused part of the seed to a failure.
-    fn at(self, place: &str) -> Result<T, SeedError>;
+    fn at_place(self, place: &str) -> Result<T, SeedError>;
 }
 
-impl<T> At<T> for Result<T> {
-    fn at(self, place: &str) -> Result<T, SeedError> {
+impl<T> AtSeedPlace<T> for Result<T> {
+    fn at_place(self, place: &str) -> Result<T, SeedError> {
         self.map_err(|failure| SeedError::Refused {
             place: place.to_owned(),
             reason: failure_text(&failure),

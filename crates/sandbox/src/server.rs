@@ -1,8 +1,8 @@
 //! The network side: connections with time limits, the Host check, the request log, faults.
 //!
-//! It reads a request to its end, within limits of time and size, and lets `dispatch` answer it in
-//! turn. Faults are here, because some of them close the connection. Slow clients can take neither
-//! the connection slots of fast ones nor, with large bodies (`request_bodies`), all the memory.
+//! It reads a request to its end, within limits of time and size, and passes it to `dispatch` in the
+//! order of arrival. Faults are applied here, because some of them close the connection. Slow clients
+//! cannot keep all connection slots, and large bodies cannot use all the memory (`request_bodies`).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of headers, and of bytes, in the head of a request; above it is 431.
 const MAX_HEADERS: usize = 100;
-const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The maximum number of connections.
 const MAX_CONNECTIONS: usize = 256;
 /// The time limit for requests in flight when the service stops.
@@ -55,8 +55,8 @@ const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value 
 pub(crate) struct Frontend {
     pub(crate) service: Arc<ServiceState>,
     /// Limits the calls in progress: as many reads as there are processors, and one write. Others
-    /// wait here, in order and without taking a thread. More threads would only displace the one
-    /// that uses the database.
+    /// wait here, in order and without a thread. More threads would only take processor time from the
+    /// one that uses the database.
     pub(crate) reads: Semaphore,
     pub(crate) write: Semaphore,
     pub(crate) faults: Arc<InjectedFaults>,
@@ -66,7 +66,7 @@ pub(crate) struct Frontend {
     pub(crate) bodies: BodyReader,
 }
 
-/// The body of a response: whole, or breaking off.
+/// The body of a response: complete, or one that ends with an error in the middle.
 type ResponseBody =
     Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
@@ -137,13 +137,13 @@ async fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEAD);
+        .max_buf_size(MAX_HEAD_BYTES);
     let mut connection =
         std::pin::pin!(builder.serve_connection(TokioIo::new(with_write_timeout(stream)), service));
     tokio::select! {
         // The error is the client's or comes from a fault; there is nobody to report it to.
         _ = connection.as_mut() => return,
-        () = slot.evicted() => return,
+        () = slot.wait_for_eviction() => return,
         _ = stop.changed() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
@@ -157,13 +157,13 @@ fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutSt
 }
 
 /// A response, or none because the connection is dropped.
-type Outcome = Result<Response<ResponseBody>, ConnectionDropped>;
+type RequestOutcome = Result<Response<ResponseBody>, ConnectionDropped>;
 
 impl Frontend {
     /// Answers one request, or drops the connection.
-    async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> Outcome {
-        let started = Instant::now();
-        let id = self.service.chance.hex();
+    async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> RequestOutcome {
+        let start_time = Instant::now();
+        let id = self.service.chance.next_hex();
         let method = request.method().clone();
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
         if !self.latency.is_zero() {
@@ -171,13 +171,13 @@ impl Frontend {
         }
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let outcome = if !host.is_some_and(|host| self.hosts.allows(host)) {
-            Ok(whole_body(refusal(StatusCode::FORBIDDEN, "the Host header names another host")))
+            Ok(full_body(refusal(StatusCode::FORBIDDEN, "the Host header names another host")))
         } else if let Some(effect) = self.faults.effect_on(&method, &target) {
             self.inject(effect, slot, request).await
         } else {
-            Ok(whole_body(self.perform(slot, request).await))
+            Ok(full_body(self.perform(slot, request).await))
         };
-        let elapsed = started.elapsed();
+        let elapsed = start_time.elapsed();
         let status = outcome.as_ref().map_or(0, |response| response.status().as_u16());
         self.log_request(&method, &target, status, elapsed, &id);
         outcome.map(|mut response| {
@@ -192,7 +192,7 @@ impl Frontend {
         effect: FaultEffect,
         slot: &ConnectionSlot,
         request: Request<Incoming>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let response = match effect {
             FaultEffect::DropBefore => return Err(ConnectionDropped),
             FaultEffect::CommitThenDrop => {
@@ -220,10 +220,10 @@ impl Frontend {
                 response
             }
         };
-        Ok(whole_body(response))
+        Ok(full_body(response))
     }
 
-    /// Reads the request to its end and answers it in turn.
+    /// Reads the request to its end, and answers it when a permit is free.
     async fn perform(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         if !body.is_end_stream() {
@@ -238,7 +238,7 @@ impl Frontend {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
         }
         let request = Request::from_parts(parts, body.bytes.clone());
-        // The semaphore is never closed. Without a permit, only the limit is lost.
+        // The semaphore is never closed. If it were, calls would run without this limit.
         let semaphore = if is_read(request.method()) { &self.reads } else { &self.write };
         let _permit = semaphore.acquire().await.ok();
         let service = Arc::clone(&self.service);
@@ -250,22 +250,22 @@ impl Frontend {
     fn log_request(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
         let Some(log) = &self.log else { return };
         let line = json!({
-            "time": clock::spell(self.service.clock.now()),
+            "time": clock::format_time(self.service.clock.now()),
             "method": method.as_str(),
-            "path": without_secrets(method, target),
+            "path": redact_target(method, target),
             "status": status,
             "duration_ms": elapsed.as_micros() as f64 / 1000.0,
             "request_id": id,
         });
         let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
-        // In one write, so that readers never see half a line.
+        // Write the line at once, so that readers never see a part of it.
         if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "the request log could not be written");
         }
     }
 }
 
-fn whole_body(response: Response<Bytes>) -> Response<ResponseBody> {
+fn full_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| Either::Left(Full::new(body)))
 }
 
@@ -306,22 +306,26 @@ fn truncate(response: Response<Bytes>) -> Response<ResponseBody> {
 
 /// A path and query without possible secrets: without the values of parameters named like tokens,
 /// and, if the query may contain the fields of an object, of all except filters and paging.
-fn without_secrets(method: &Method, target: &str) -> String {
+fn redact_target(method: &Method, target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();
     };
-    let writes = [Method::POST, Method::PUT, Method::PATCH].contains(method);
-    let logged: Vec<&str> = query
+    let is_write = [Method::POST, Method::PUT, Method::PATCH].contains(method);
+    let logged_pairs: Vec<&str> = query
         .split('&')
         .filter(|pair| {
             let decoded = url::form_urlencoded::parse(pair.as_bytes()).next();
             let name = decoded.unwrap_or_default().0.to_ascii_lowercase();
             let is_plain = name.starts_with("filter[") || name == "page" || name == "per_page";
             let is_secret = ["token", "secret", "password", "key"].iter().any(|w| name.contains(w));
-            is_plain || !writes && !is_secret
+            is_plain || !is_write && !is_secret
         })
         .collect();
-    if logged.is_empty() { path.to_owned() } else { format!("{path}?{}", logged.join("&")) }
+    if logged_pairs.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", logged_pairs.join("&"))
+    }
 }
 
 #[cfg(test)]
@@ -361,7 +365,7 @@ mod tests {
                 "/x?filter%5Benvironment_scope%5D=p",
             ),
         ] {
-            assert_eq!(without_secrets(&method, target), logged);
+            assert_eq!(redact_target(&method, target), logged);
         }
     }
 }

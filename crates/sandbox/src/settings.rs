@@ -10,11 +10,12 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, ErrorResponse, Result, length_fault, refuse_if};
 use super::attributes::{
-    self, Attribute, Bounds, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES, PACKAGES_LEVEL,
-    PUBLIC_LEVELS, RESTRICT_VARIABLES, TABLE, VARIABLES_OVERRIDE_ROLE, ValueKind, WriteRoute,
+    self, ATTRIBUTE_TABLE, Attribute, Bounds, DELETE_PIPELINES_AFTER, Edition, OnNull,
+    PACKAGES_ENABLED, PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE,
+    ValueKind, WriteRoute,
 };
 use super::cleanup_policy;
-use super::params::{Need, Params, flag, integer, number_of, text};
+use super::params::{Need, Params, number_of, read_flag, read_integer, read_text};
 use super::profile::Profile;
 use super::re2;
 use undrift_release::Release;
@@ -23,11 +24,11 @@ use undrift_release::Release;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights<'a> {
     pub(crate) edition: Edition,
-    pub(crate) administrator: bool,
+    pub(crate) is_administrator: bool,
     /// True if the caller owns the project.
-    pub(crate) owner: bool,
+    pub(crate) is_owner: bool,
     /// True if the project is a fork.
-    pub(crate) fork: bool,
+    pub(crate) is_fork: bool,
     /// The project's visibility after the call.
     pub(crate) visibility: &'a str,
     /// The dialect: it may ignore attributes, or refuse values.
@@ -38,9 +39,9 @@ pub(crate) struct Rights<'a> {
 /// The attributes of a project created at this time.
 pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let mut presets = Map::new();
-    for row in attributes::all().filter(|row| is_stored(row)) {
+    for row in attributes::project_rows().filter(|row| is_stored(row)) {
         let preset = match row.kind {
-            ValueKind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
+            ValueKind::CleanupPolicy => cleanup_policy::with_next_run(row.preset.clone(), time),
             _ => row.preset.clone(),
         };
         presets.insert(row.name.to_owned(), preset);
@@ -48,7 +49,7 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     presets
 }
 
-/// True if an attribute has a value of its own.
+/// True if an attribute has a stored value, so is not only another name of an attribute.
 const fn is_stored(row: &Attribute) -> bool {
     !matches!(
         row.kind,
@@ -67,11 +68,11 @@ pub(crate) fn apply(
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
 ) -> Result<()> {
-    let (former, edit) = (stored.clone(), ProjectEdit { route, params, rights });
+    let (former_values, edit) = (stored.clone(), ProjectEdit { route, params, rights });
     let mut accepted: Vec<_> =
-        attributes::existing(rights.edition).filter(|row| edit.accepts(row)).collect();
-    // Deprecated booleans come first, so that an access level in the same call wins. New names come
-    // before old ones.
+        attributes::existing_project_rows(rights.edition).filter(|row| edit.accepts(row)).collect();
+    // Deprecated booleans are set first, so that an access level in the same call replaces their value.
+    // New names are processed before old ones.
     accepted.sort_by_key(|row| match row.kind {
         ValueKind::TwinOf(_) => 0,
         ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
@@ -88,9 +89,9 @@ pub(crate) fn apply(
             stored.insert(name.to_owned(), new);
         }
     }
-    edit.check_owner(&former, stored)?;
+    edit.check_owner(&former_values, stored)?;
     check_levels(stored)?;
-    edit.sync_renamed(&former, stored)
+    edit.sync_renamed(&former_values, stored)
 }
 
 /// The attributes in one call.
@@ -104,49 +105,50 @@ struct ProjectEdit<'a> {
 impl ProjectEdit<'_> {
     fn accepts(&self, row: &Attribute) -> bool {
         let Self { route, rights, .. } = *self;
-        let is_beyond = route == WriteRoute::Create && row.is_unlisted_on_create();
-        (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
+        let is_extra = route == WriteRoute::Create && row.is_unlisted_on_create();
+        (row.is_accepted_on(route) || (is_extra && !rights.profile.create_as_the_reference))
             && (route == WriteRoute::Edit || !row.is_edited_only_at(rights.edition.release))
-            && (rights.administrator || !row.administrators_only)
-            && (rights.owner || !row.owners_only)
+            && (rights.is_administrator || !row.administrators_only)
+            && (rights.is_owner || !row.owners_only)
             && rights.profile.drop_attribute.as_deref() != Some(row.name)
     }
 
-    /// The attribute that a value sent under a name sets, and to what.
+    /// The attribute that a sent name and value set, with its new value.
     fn value(
         &self,
         row: &'static Attribute,
         (name, value): (&str, &Value),
         stored: &Map<String, Value>,
     ) -> Result<Option<(&'static str, Value)>> {
-        let edits = self.route == WriteRoute::Edit;
+        let is_edit = self.route == WriteRoute::Edit;
         let new_value = match row.kind {
             ValueKind::Elsewhere => None,
             ValueKind::TwinOf(target) => {
-                let level = flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
+                let level =
+                    read_flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
                 return Ok(level.map(|level| (target, level.into())));
             }
             ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
-                let is_enabled = flag(name, value)?;
-                refuse_if(is_enabled.is_none() && edits, ErrorResponse::unsaved)?;
+                let is_enabled = read_flag(name, value)?;
+                refuse_if(is_enabled.is_none() && is_edit, ErrorResponse::not_saved)?;
                 let is_opposite = matches!(row.kind, ValueKind::OppositeOf(_));
                 return Ok(is_enabled.map(|on| (target, (on != is_opposite).into())));
             }
-            ValueKind::Claims(allowed) => Some(claims(row, self.texts(name)?, allowed)?),
-            ValueKind::Topics => match topics(&self.texts(name)?) {
-                None if edits => return Err(ErrorResponse::unsaved()),
+            ValueKind::Claims(allowed) => Some(check_claims(row, self.texts(name)?, allowed)?),
+            ValueKind::Topics => match normalize_topics(&self.texts(name)?) {
+                None if is_edit => return Err(ErrorResponse::not_saved()),
                 None => return Err(ErrorResponse::model("topics", "is invalid")),
                 topics => topics,
             },
             ValueKind::CleanupPolicy => {
                 let stored_policy = stored.get(row.name).cloned();
                 let mut policy = stored_policy.unwrap_or_else(|| row.preset.clone());
-                cleanup_policy::set(name, value, &mut policy)?;
-                Some(cleanup_policy::scheduled(policy, self.rights.time))
+                cleanup_policy::set_policy(name, value, &mut policy)?;
+                Some(cleanup_policy::with_next_run(policy, self.rights.time))
             }
             _ => {
                 self.check_attribute(row, value)?;
-                let sets_null = edits || matches!(row.on_null, OnNull::Stored | OnNull::Last);
+                let sets_null = is_edit || matches!(row.on_null, OnNull::Stored | OnNull::Last);
                 if sets_null && is_null(row, value) {
                     null_value(row, value)?
                 } else {
@@ -163,24 +165,26 @@ impl ProjectEdit<'_> {
 
     /// The rules for single attributes that do not follow from their type.
     fn check_attribute(&self, row: &Attribute, value: &Value) -> Result<()> {
-        let (edits, rights) = (self.route == WriteRoute::Edit, self.rights);
+        let (is_edit, rights) = (self.route == WriteRoute::Edit, self.rights);
         match row.name {
-            "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
+            "mr_default_target_self"
+                if !rights.is_fork && read_flag(row.name, value)? != Some(false) =>
+            {
                 let text = "This setting is allowed for forked projects only";
-                Err(ErrorResponse::model(row.blamed(), text))
+                Err(ErrorResponse::model(row.refusal_name(), text))
             }
-            "auto_cancel_pending_pipelines" if !edits && value.is_null() => {
+            "auto_cancel_pending_pipelines" if !is_edit && value.is_null() => {
                 Err(not_null("projects", row.name))
             }
-            "auto_devops_deploy_strategy" if !edits && value.is_null() => {
+            "auto_devops_deploy_strategy" if !is_edit && value.is_null() => {
                 Err(not_null("project_auto_devops", "deploy_strategy"))
             }
-            "repository_storage" if value.is_null() => Err(ErrorResponse::models(
+            "repository_storage" if value.is_null() => Err(ErrorResponse::model_faults(
                 row.name,
                 &["can't be blank", "is not included in the list"],
             )),
             "repository_storage" if value != "default" => {
-                let field = if edits { "repository_storage_moves" } else { row.name };
+                let field = if is_edit { "repository_storage_moves" } else { row.name };
                 Err(ErrorResponse::model(field, "is invalid"))
             }
             "requirements_access_level"
@@ -193,22 +197,26 @@ impl ProjectEdit<'_> {
     }
 
     /// Refuses attributes that only an owner may send.
-    fn check_owner(&self, former: &Map<String, Value>, stored: &Map<String, Value>) -> Result<()> {
+    fn check_owner(
+        &self,
+        former_values: &Map<String, Value>,
+        stored: &Map<String, Value>,
+    ) -> Result<()> {
         let Self { params, rights, .. } = *self;
-        if rights.owner {
+        if rights.is_owner {
             return Ok(());
         }
-        let mut rows = attributes::existing(rights.edition);
+        let mut rows = attributes::existing_project_rows(rights.edition);
         let has_retention = rows.any(|row| row.name == DELETE_PIPELINES_AFTER);
         refuse_if(has_retention && params.has(DELETE_PIPELINES_AFTER), ErrorResponse::forbidden)?;
-        let [was_owner, is_owner] = [former, stored]
+        let [was_owner, is_owner] = [former_values, stored]
             .map(|stored| stored.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
         refuse_if(was_owner != is_owner, || {
             ErrorResponse::model(VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner")
         })
     }
 
-    /// Keeps a renamed attribute and its old name in sync. The new one wins.
+    /// Gives a renamed attribute and its old name the same value. If both are sent, the new name's is used.
     fn sync_renamed(
         &self,
         former: &Map<String, Value>,
@@ -230,12 +238,14 @@ impl ProjectEdit<'_> {
             }
         }
         // The level follows a change of the old flag, but not the other way round.
-        let is_changed = route == WriteRoute::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
+        let is_changed = route == WriteRoute::Edit
+            && former.get(PACKAGES_ENABLED) != stored.get(PACKAGES_ENABLED);
         if is_changed
             && !params.has(PACKAGES_LEVEL)
-            && attributes::existing(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
+            && attributes::existing_project_rows(rights.edition)
+                .any(|row| row.name == PACKAGES_LEVEL)
         {
-            let is_enabled = stored.get(PACKAGES) == Some(&true.into());
+            let is_enabled = stored.get(PACKAGES_ENABLED) == Some(&true.into());
             let level =
                 if is_enabled { default_packages_level(rights.visibility) } else { "disabled" };
             stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
@@ -244,12 +254,14 @@ impl ProjectEdit<'_> {
     }
 }
 
-/// Checks the parameters alone, before the project is read: their faults, and that at least one
-/// attribute of an edit was sent.
+/// Checks the parameters before the project is read: the value of each, and that an edit has at least
+/// one attribute.
 pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let mut complaints = Vec::new();
     let mut accepted = HashSet::new();
-    for row in attributes::existing(edition).filter(|row| row.accepted_on(WriteRoute::Edit)) {
+    for row in attributes::existing_project_rows(edition)
+        .filter(|row| row.is_accepted_on(WriteRoute::Edit))
+    {
         accepted.insert(row.name);
         let Some(value) = params.get(row.name) else { continue };
         let checked = if is_null(row, value) {
@@ -260,7 +272,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
         let error = checked.err().map(|failure| failure.body["error"].clone());
         complaints.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
     }
-    let mut enough = TABLE.enough.clone();
+    let mut enough = ATTRIBUTE_TABLE.enough.clone();
     enough.retain(|name| accepted.contains(name));
     complaints.extend(Need::OneOf(&enough).complaints(params));
     refuse_if(!complaints.is_empty(), || ErrorResponse::parameters(&complaints))
@@ -275,7 +287,7 @@ fn check_levels(stored: &Map<String, Value>) -> Result<()> {
         let is_higher = access_rank(stored, feature) > repository_rank;
         complaints.add_if(is_higher, &format!("project_feature.{feature}"), text);
     }
-    complaints.settle()
+    complaints.into_result()
 }
 
 /// The rank of the access level of a feature: the higher, the more people have access.
@@ -284,7 +296,7 @@ fn access_rank(stored: &Map<String, Value>, feature: &str) -> Option<usize> {
     PUBLIC_LEVELS.iter().position(|name| level == *name)
 }
 
-/// From this release on only the role decides who may pass variables to pipelines.
+/// From this release on, only the attribute with the minimum role restricts variables of pipelines.
 pub(super) const ROLE_ONLY_SINCE: Release = Release::new(17, 7);
 
 /// The level of an enabled package registry, by the visibility of the project.
@@ -318,7 +330,7 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
 /// The value that null sets; `None` if it changes nothing.
 fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.on_null {
-        OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::unsaved()),
+        OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::not_saved()),
         OnNull::Above(above) if !value.is_null() => Ok(Some(above.into())),
         OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
         OnNull::Kept => Ok(None),
@@ -328,8 +340,10 @@ fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
             ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
-        OnNull::Refused => Err(ErrorResponse::empty(row.name)),
-        OnNull::Unlisted => Err(ErrorResponse::model(row.blamed(), "is not included in the list")),
+        OnNull::Refused => Err(ErrorResponse::empty_parameter(row.name)),
+        OnNull::Unlisted => {
+            Err(ErrorResponse::model(row.refusal_name(), "is not included in the list"))
+        }
     }
 }
 
@@ -339,22 +353,22 @@ pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Resul
         ValueKind::Flag
         | ValueKind::TwinOf(_)
         | ValueKind::AliasOf(_)
-        | ValueKind::OppositeOf(_) => flag(name, value)?.map(Value::Bool),
-        ValueKind::Text(most)
-        | ValueKind::Pattern(most)
-        | ValueKind::File(most)
-        | ValueKind::Name(most) => match (row.kind, text(name, value)?) {
+        | ValueKind::OppositeOf(_) => read_flag(name, value)?.map(Value::Bool),
+        ValueKind::Text(max_length)
+        | ValueKind::Pattern(max_length)
+        | ValueKind::File(max_length)
+        | ValueKind::Name(max_length) => match (row.kind, read_text(name, value)?) {
             (ValueKind::Name(_), None) => None,
             (ValueKind::Name(_), Some(text)) if text.is_empty() => None,
             (ValueKind::Text(_), None) => Some(row.preset.clone()),
             (_, None) => Some(Value::Null),
-            (_, Some(text)) => Some(check_text(row, text, most)?),
+            (_, Some(text)) => Some(check_text(row, text, max_length)?),
         },
-        ValueKind::Number(bounds) | ValueKind::Count(bounds) => match integer(name, value)? {
+        ValueKind::Number(bounds) | ValueKind::Count(bounds) => match read_integer(name, value)? {
             Some(number) => Some(check_bounds(row, number, bounds)?),
             None => matches!(row.kind, ValueKind::Count(_)).then_some(Value::Null),
         },
-        ValueKind::OneOf(values) => match text(name, value)? {
+        ValueKind::OneOf(values) => match read_text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
                 return Err(ErrorResponse::no_valid_value(name));
             }
@@ -381,16 +395,16 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
         None if number < least => format!("must be greater than or equal to {least}"),
         None => format!("must be less than or equal to {most}"),
     };
-    // A duration below zero cannot be written.
+    // The format of durations has no negative ones.
     if row.name == "build_timeout" && number < 0 {
         let base = "Maximum job timeout has a value which could not be accepted";
-        let body = json!({ "base": [base], row.blamed(): [text] });
-        return Err(ErrorResponse::refused(body));
+        let body = json!({ "base": [base], row.refusal_name(): [text] });
+        return Err(ErrorResponse::bad_request_message(body));
     }
-    Err(ErrorResponse::model(row.blamed(), text))
+    Err(ErrorResponse::model(row.refusal_name(), text))
 }
 
-/// A text without a fault of its form, and of at most `max_length` characters.
+/// A text without a fault in its syntax, and with at most `max_length` characters.
 fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
     let is_outside = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
@@ -401,14 +415,14 @@ fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value>
         _ => None,
     };
     match fault.or_else(|| length_fault(&text, max_length)) {
-        Some(fault) => Err(ErrorResponse::model(row.blamed(), fault)),
+        Some(fault) => Err(ErrorResponse::model(row.refusal_name(), fault)),
         None => Ok(text.into()),
     }
 }
 
 /// The parts of a token's subject: at least the path of the project, which comes first.
-fn claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) -> Result<Value> {
-    let (field, mut complaints) = (row.blamed(), Complaints::default());
+fn check_claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) -> Result<Value> {
+    let (field, mut complaints) = (row.refusal_name(), Complaints::default());
     complaints.add_if(words.is_empty(), field, "is too short (minimum is 1 character)");
     let has_path_first = words.first().is_some_and(|first| first == "project_path");
     let order_text = "project_path must be the first element of the sub claim";
@@ -416,13 +430,13 @@ fn claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) -> Resul
     for word in words.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
         complaints.add(field, format!("{word} is not an allowed sub claim component"));
     }
-    complaints.settle()?;
+    complaints.into_result()?;
     Ok(words.into())
 }
 
 /// Topics are a set: sorted, without duplicates. A comma separates two. `None` if one of them is
 /// invalid: too long, or not ASCII.
-fn topics(requested_topics: &[String]) -> Option<Value> {
+fn normalize_topics(requested_topics: &[String]) -> Option<Value> {
     let mut words: Vec<&str> = requested_topics
         .iter()
         .flat_map(|text| text.split(','))
@@ -454,10 +468,10 @@ mod tests {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
         Rights {
             edition: Edition { tier: AttributeTier::Ultimate, release: REFERENCE },
-            administrator: true,
-            owner: true,
+            is_administrator: true,
+            is_owner: true,
             visibility: "private",
-            fork: true,
+            is_fork: true,
             profile: &FAITHFUL,
             time: Timestamp::UNIX_EPOCH,
         }
@@ -481,7 +495,7 @@ mod tests {
             ServiceState::new(store, tier, Conditions { profile, ..Conditions::default() });
         let project = &Project {
             visibility: rights.visibility.to_owned(),
-            forked_from_id: rights.fork.then_some(1),
+            forked_from_id: rights.is_fork.then_some(1),
             ..Project::default()
         };
         service.store.read(|db| {
@@ -489,7 +503,7 @@ mod tests {
             let call = &Call::new(&service, db, (Some(root), None), rights.time, Input::default());
             let (stored, extras) = (&stored, Extras::default());
             let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
-            let members = view.simple_attributes().chain(view.other_attributes());
+            let members = view.simple_attributes().chain(view.full_form_attributes());
             Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
         })
     }
@@ -522,8 +536,9 @@ mod tests {
     #[test]
     fn settings_read_back_as_set() {
         let releases = [anybody(), later()].into_iter();
-        let rows = releases
-            .flat_map(|rights| attributes::existing(rights.edition).map(move |row| (row, rights)));
+        let rows = releases.flat_map(|rights| {
+            attributes::existing_project_rows(rights.edition).map(move |row| (row, rights))
+        });
         for (row, rights) in rows {
             let value = other(row);
             // In a later release this attribute shows the effective value, together with the groups
@@ -533,14 +548,14 @@ mod tests {
                 || row.name.starts_with("merge_trains_")
                 || (row.answer_key == AnswerKey::Never && row.name != "public_jobs");
             if value.is_null()
-                || !row.accepted_on(WriteRoute::Edit)
+                || !row.is_accepted_on(WriteRoute::Edit)
                 || is_elsewhere
                 || is_conditional
             {
                 continue;
             }
             let mut body = json!({ row.name: value });
-            // Nothing may be more open than the repository.
+            // No feature may be open to more people than the repository.
             if row.name == "repository_access_level" {
                 for name in ["merge_requests_access_level", "builds_access_level"] {
                     body[name] = value.clone();
@@ -612,7 +627,7 @@ mod tests {
 
     #[test]
     fn some_settings_need_an_owner() {
-        let maintainer = Rights { owner: false, ..later() };
+        let maintainer = Rights { is_owner: false, ..later() };
         let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
         assert_eq!(answer["emails_enabled"], true);
         for body in
@@ -653,7 +668,7 @@ mod tests {
         let answer =
             edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
-        let maintainer = Rights { administrator: false, ..anybody() };
+        let maintainer = Rights { is_administrator: false, ..anybody() };
         let answer = edited(&json!({"repository_storage": "x"}), maintainer).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::{ErrorResponse, Result};
-use super::attributes::{Attribute, TABLE, ValueKind, WriteRoute};
+use super::attributes::{ATTRIBUTE_TABLE, Attribute, ValueKind, WriteRoute};
 use super::call::Call;
 use super::settings;
 
@@ -17,34 +17,35 @@ pub(crate) struct StoredSettings {
 }
 
 /// Settings of groups.
-pub(crate) const OF_GROUPS: StoredSettings =
-    StoredSettings { table: "namespaces", rows: || &TABLE.groups };
+pub(crate) const GROUP_SETTINGS: StoredSettings =
+    StoredSettings { table: "namespaces", rows: || &ATTRIBUTE_TABLE.groups };
 /// Settings of users.
-pub(crate) const OF_USERS: StoredSettings =
-    StoredSettings { table: "users", rows: || &TABLE.users };
+pub(crate) const USER_SETTINGS: StoredSettings =
+    StoredSettings { table: "users", rows: || &ATTRIBUTE_TABLE.users };
 
 impl StoredSettings {
     /// The settings that exist in the release and licence of the service.
     fn rows(&self, call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
         let edition = call.edition();
-        (self.rows)().iter().filter(move |row| row.is_of(edition))
+        (self.rows)().iter().filter(move |row| row.exists_in(edition))
     }
 
     /// The existing settings of `id`, set or not. Lists omit some.
-    pub(crate) fn shown(
+    pub(crate) fn visible_values(
         &self,
         call: &Call<'_>,
         id: i64,
-        is_seen: impl Fn(&Attribute) -> bool,
+        is_included: impl Fn(&Attribute) -> bool,
     ) -> Result<Map<String, Value>> {
-        let set = self.set(call.db, id)?;
-        let rows = self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_seen(row));
+        let values = self.stored_values(call.db, id)?;
+        let rows =
+            self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_included(row));
         let settings = rows.map(|row| {
             let value = match row.kind {
                 ValueKind::OppositeOf(target) => {
-                    (set.get(target) != Some(&Value::Bool(true))).into()
+                    (values.get(target) != Some(&Value::Bool(true))).into()
                 }
-                _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
+                _ => values.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
             };
             (row.name.to_owned(), value)
         });
@@ -52,7 +53,7 @@ impl StoredSettings {
     }
 
     /// The settings of `id` that were ever set.
-    pub(crate) fn set(&self, db: &Connection, id: i64) -> Result<Map<String, Value>> {
+    pub(crate) fn stored_values(&self, db: &Connection, id: i64) -> Result<Map<String, Value>> {
         let sql = format!("SELECT settings FROM {} WHERE id = ?1", self.table);
         let text: String = db.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
         serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))
@@ -60,34 +61,34 @@ impl StoredSettings {
 
     /// True if a flag of `id` is on, set or by default.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
-        let set = self.set(db, id)?;
+        let values = self.stored_values(db, id)?;
         let mut rows = (self.rows)().iter();
-        let value = set.get(name).or_else(|| Some(rows.find(|row| row.name == name)?.preset));
+        let value = values.get(name).or_else(|| Some(rows.find(|row| row.name == name)?.preset));
         Ok(value == Some(&Value::Bool(true)))
     }
 
     /// Stores one value.
-    pub(crate) fn put(
+    pub(crate) fn put_value(
         &self,
         db: &Connection,
         id: i64,
         name: &str,
         value: impl Into<Value>,
     ) -> Result<()> {
-        let mut set = self.set(db, id)?;
-        set.insert(name.to_owned(), value.into());
-        self.store(db, id, set)
+        let mut values = self.stored_values(db, id)?;
+        values.insert(name.to_owned(), value.into());
+        self.save(db, id, values)
     }
 
     /// True if a route accepts a setting.
     pub(crate) fn accepts(&self, call: &Call<'_>, name: &str, route: WriteRoute) -> bool {
-        self.rows(call).any(|row| row.name == name && row.accepted_on(route))
+        self.rows(call).any(|row| row.name == name && row.is_accepted_on(route))
     }
 
     /// Refuses values of a wrong type, and words that are not in a list. The service checks these
     /// first.
     pub(crate) fn check(&self, call: &Call<'_>, route: WriteRoute) -> Result<()> {
-        for row in self.rows(call).filter(|row| row.accepted_on(route)) {
+        for row in self.rows(call).filter(|row| row.is_accepted_on(route)) {
             let Some(value) = call.params.get(row.name) else { continue };
             match settings::checked_value(row, row.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
@@ -97,20 +98,20 @@ impl StoredSettings {
         Ok(())
     }
 
-    /// Stores the settings in the call, except the `dropped` ones. Those that are not accepted are
-    /// ignored. Null unsets a flag, and a setting that has no default.
-    pub(crate) fn take(
+    /// Stores the settings in the call, except `ignored_names`. Those that are not accepted are ignored.
+    /// Null unsets a flag, and a setting that has no default.
+    pub(crate) fn store_params(
         &self,
         call: &Call<'_>,
         id: i64,
         route: WriteRoute,
-        dropped: &[&str],
+        ignored_names: &[&str],
     ) -> Result<()> {
-        let mut set = self.set(call.db, id)?;
+        let mut values = self.stored_values(call.db, id)?;
         let accepted = self.rows(call).filter(|row| {
-            row.accepted_on(route)
+            row.is_accepted_on(route)
                 && (call.is_administrator() || !row.administrators_only)
-                && !dropped.contains(&row.name)
+                && !ignored_names.contains(&row.name)
                 && !matches!(row.kind, ValueKind::Elsewhere)
         });
         for row in accepted {
@@ -118,21 +119,21 @@ impl StoredSettings {
             let has_no_preset = row.preset.is_null() || row.preset == "";
             match (row.kind, settings::checked_value(row, row.name, value)?) {
                 (ValueKind::OppositeOf(target), Some(on)) => {
-                    set.insert(target.to_owned(), (on == false).into());
+                    values.insert(target.to_owned(), (on == false).into());
                 }
                 (ValueKind::OppositeOf(_), None) => {}
-                (_, Some(new)) => drop(set.insert(row.name.to_owned(), new)),
-                (ValueKind::Flag, None) => drop(set.remove(row.name)),
-                (_, None) if has_no_preset => drop(set.remove(row.name)),
+                (_, Some(new)) => drop(values.insert(row.name.to_owned(), new)),
+                (ValueKind::Flag, None) => drop(values.remove(row.name)),
+                (_, None) if has_no_preset => drop(values.remove(row.name)),
                 (_, None) => {}
             }
         }
-        self.store(call.db, id, set)
+        self.save(call.db, id, values)
     }
 
-    fn store(&self, db: &Connection, id: i64, set: Map<String, Value>) -> Result<()> {
+    fn save(&self, db: &Connection, id: i64, values: Map<String, Value>) -> Result<()> {
         let sql = format!("UPDATE {} SET settings = ?2 WHERE id = ?1", self.table);
-        db.prepare_cached(&sql)?.execute(params![id, Value::Object(set).to_string()])?;
+        db.prepare_cached(&sql)?.execute(params![id, Value::Object(values).to_string()])?;
         Ok(())
     }
 }

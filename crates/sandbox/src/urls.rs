@@ -1,4 +1,4 @@
-//! The URLs that the service accepts: those that it sends requests to, and those of badges.
+//! The URLs that the service accepts: targets of its own requests, and URLs of badges.
 
 use std::net::IpAddr;
 
@@ -7,32 +7,33 @@ use std::net::IpAddr;
 pub(crate) enum Reach<'a> {
     /// Anywhere, as for a URL that only browsers follow.
     Anywhere,
-    /// Outside this machine and its network, because the service itself sends requests there; or to
-    /// the service's own address, which is this one.
+    /// Hosts outside this machine and its network, because the service itself sends requests to the URL.
+    /// The service's own address is also allowed; it is this one.
     Outside(&'a str),
 }
 
 /// The service's complaint about a URL that it refuses. Only the scheme and the host are checked:
 /// spaces in a path and hosts that are not ASCII are accepted, and names are not resolved.
-pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
+pub(crate) fn url_refusal(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
     }
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let host = authority(rest).map(|(host, _)| host);
-    let complaint = if rest.is_empty() || !scheme.is_empty() && host.is_none_or(has_bad_character) {
-        "URI is invalid".to_owned()
-    } else if !schemes.contains(&scheme) {
-        format!("Only allowed schemes are {}", schemes.join(", "))
-    } else if host?.is_empty() {
-        "Host cannot be resolved or invalid".to_owned()
-    } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
-        "Hostname or IP address invalid".to_owned()
-    } else {
-        let Reach::Outside(service_url) = reach else { return None };
-        let network = local_network(host?).filter(|_| address(url) != address(service_url))?;
-        format!("Requests to {network} are not allowed")
-    };
+    let (scheme, after_scheme) = url.split_once("://").unwrap_or(("", url));
+    let host = authority(after_scheme).map(|(host, _)| host);
+    let complaint =
+        if after_scheme.is_empty() || !scheme.is_empty() && host.is_none_or(has_bad_character) {
+            "URI is invalid".to_owned()
+        } else if !schemes.contains(&scheme) {
+            format!("Only allowed schemes are {}", schemes.join(", "))
+        } else if host?.is_empty() {
+            "Host cannot be resolved or invalid".to_owned()
+        } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
+            "Hostname or IP address invalid".to_owned()
+        } else {
+            let Reach::Outside(service_url) = reach else { return None };
+            let network = local_network(host?).filter(|_| origin(url) != origin(service_url))?;
+            format!("Requests to {network} are not allowed")
+        };
     Some(format!("is blocked: {complaint}"))
 }
 
@@ -41,9 +42,9 @@ fn has_bad_character(host: &str) -> bool {
 }
 
 /// Scheme, host and port of a URL.
-fn address(url: &str) -> Option<(&str, &str, Option<u16>)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let (host, port) = authority(rest)?;
+fn origin(url: &str) -> Option<(&str, &str, Option<u16>)> {
+    let (scheme, after_scheme) = url.split_once("://")?;
+    let (host, port) = authority(after_scheme)?;
     let default_port = match scheme {
         "http" => Some(80),
         "https" => Some(443),
@@ -113,7 +114,7 @@ mod tests {
             ("HTTPS://example.org", Some("is blocked: Only allowed schemes are http, https")),
             ("https://-x", Some("is blocked: Hostname or IP address invalid")),
         ] {
-            assert_eq!(refused(url, WEB, OUTSIDE).as_deref(), why, "{url}");
+            assert_eq!(url_refusal(url, WEB, OUTSIDE).as_deref(), why, "{url}");
         }
     }
 
@@ -131,8 +132,8 @@ mod tests {
             ("http://169.254.169.254/", "the link local network"),
         ] {
             let why = format!("is blocked: Requests to {what} are not allowed");
-            assert_eq!(refused(url, WEB, OUTSIDE), Some(why), "{url}");
-            assert_eq!(refused(url, WEB, Reach::Anywhere), None, "{url}");
+            assert_eq!(url_refusal(url, WEB, OUTSIDE), Some(why), "{url}");
+            assert_eq!(url_refusal(url, WEB, Reach::Anywhere), None, "{url}");
         }
     }
 
@@ -149,7 +150,7 @@ mod tests {
             ("http://localhost:8080/", "http://127.0.0.1:8080", true),
             ("http://localhost/", "", true),
         ] {
-            let is_it = refused(url, WEB, Reach::Outside(own)).is_some();
+            let is_it = url_refusal(url, WEB, Reach::Outside(own)).is_some();
             assert_eq!(is_it, is_refused, "{url} {own}");
         }
     }

@@ -1,5 +1,4 @@
-//! For build scripts: tables that are written as YAML become JSON, which the program reads in a tenth of the
-//! time.
+//! For build scripts: converts tables from YAML to JSON, which the program reads ten times faster.
 #![expect(clippy::print_stdout, reason = "a build script tells cargo what it read by printing it")]
 
 use std::{
@@ -12,17 +11,17 @@ use std::{
 /// # Errors
 /// If a file cannot be read or written, or is no YAML.
 pub fn convert_all(names: &[&str]) -> io::Result<()> {
-    names.iter().try_for_each(|name| convert_named(name).map(drop))
+    names.iter().try_for_each(|name| convert_table(name).map(drop))
 }
 
-/// Converts the table `src/NAME.yaml`, and returns where its JSON is.
-fn convert_named(name: &str) -> io::Result<PathBuf> {
-    let file = root().join("src").join(name).with_extension("yaml");
+/// Converts the table `src/NAME.yaml`, and returns the path of its JSON.
+fn convert_table(name: &str) -> io::Result<PathBuf> {
+    let file = package_root().join("src").join(name).with_extension("yaml");
     println!("cargo::rerun-if-changed={}", file.display());
     convert(&file)
 }
 
-/// The same for one file, and returns where its JSON is.
+/// Converts the table in one file, and returns the path of its JSON.
 ///
 /// # Errors
 /// As [`convert_all`].
@@ -30,12 +29,14 @@ fn convert_named(name: &str) -> io::Result<PathBuf> {
 /// # Panics
 /// If it is not called by a build script, for a file below `src`.
 pub fn convert(file: &Path) -> io::Result<PathBuf> {
-    let wrong = |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
+    let add_file_name =
+        |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
     let mut content: serde_yaml::Value =
-        serde_yaml::from_str(&fs::read_to_string(file)?).map_err(wrong)?;
-    content.apply_merge().map_err(wrong)?;
+        serde_yaml::from_str(&fs::read_to_string(file)?).map_err(add_file_name)?;
+    content.apply_merge().map_err(add_file_name)?;
     let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
-    let table = table.join(file.strip_prefix(root().join("src")).unwrap()).with_extension("json");
+    let table =
+        table.join(file.strip_prefix(package_root().join("src")).unwrap()).with_extension("json");
     fs::create_dir_all(table.parent().unwrap())?;
     fs::write(&table, serde_json::to_string(&content)?)?;
     Ok(table)
@@ -56,7 +57,7 @@ pub fn convert_texts(
     code: usize,
     pages: &Path,
 ) -> io::Result<()> {
-    let table = convert_named(name)?;
+    let table = convert_table(name)?;
     let rows: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(&fs::read(&table)?)?;
     let mut constants = String::new();
@@ -80,6 +81,6 @@ pub fn convert_texts(
 ///
 /// # Panics
 /// If it is not called by a build script.
-pub fn root() -> PathBuf {
+pub fn package_root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
 }

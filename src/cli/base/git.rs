@@ -1,9 +1,9 @@
 //! Reads a commit through the `git` program, and nothing else of a repository.
 //!
-//! No working tree, index or reference is changed, nothing is fetched, and no shell is used.
-//! Everything that a repository can configure to run is switched off. Git gets only the environment
-//! variables that it needs: no token, and none that leads it to another repository. `repository`
-//! finds the repository; git may not look for another one.
+//! No working tree, index or reference is changed, nothing is fetched, and no shell is used. Programs
+//! that a repository's configuration can start are switched off. Git gets only the environment
+//! variables that it needs: no token, and none that names another repository. The module `repository`
+//! finds the repository; git may not search for another one.
 
 use std::{
     ffi::OsStr,
@@ -14,28 +14,28 @@ use std::{
     thread,
 };
 
-use super::repository::{ResolvedFolder, root_of};
+use super::repository::{ResolvedFolder, repository_root};
 use crate::{
     cli::CommandError,
-    manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
+    manifest::{MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, is_manifest_name},
     text::escape,
 };
 
 /// A failure to read a commit: what happened, and what to do about it.
-pub(super) fn trouble(message: impl Display, help: impl Into<String>) -> CommandError {
+pub(super) fn git_failure(message: impl Display, help: impl Into<String>) -> CommandError {
     CommandError::usage(message).help(help)
 }
 
 fn cannot_run(error: &std::io::Error) -> CommandError {
     let help = "install Git, or pass `--base none` to plan without a base";
-    trouble(format!("cannot run `git`: {error}"), help)
+    git_failure(format!("cannot run `git`: {error}"), help)
 }
 
 fn cannot_read(error: &std::io::Error) -> CommandError {
-    trouble(format!("cannot read the base through git: {error}"), "try again")
+    git_failure(format!("cannot read the base through git: {error}"), "try again")
 }
 
-/// The variables that git needs to find itself and the user's configuration.
+/// The variables that git needs to find its programs and the user's configuration.
 const PASSED_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"];
 
@@ -69,24 +69,24 @@ struct Blob {
 }
 
 impl GitRepository {
-    /// The repository of `folder`, unless a branch could choose it.
+    /// The repository of `folder`. Fails if files of a branch could decide which repository that is.
     pub(super) fn find(folder: &Path) -> Result<Self, CommandError> {
         let shown = escape(&folder.to_string_lossy()).into_owned();
         let outside = || {
-            trouble(
+            git_failure(
                 format!("`{shown}` is not in the working tree of a Git repository"),
                 "run undrift in the clone, or pass `--base none`",
             )
         };
-        let resolved = ResolvedFolder::to(folder).map_err(|_| outside())?;
-        let repository = Self::containing(&resolved.folder).ok_or_else(outside)?;
+        let resolved = ResolvedFolder::resolve(folder).map_err(|_| outside())?;
+        let repository = Self::find_containing(&resolved.folder).ok_or_else(outside)?;
         let output = repository.run(["rev-parse", "--git-dir"])?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
-            let is_of_another =
+            let has_other_owner =
                 message.contains("safe.directory") || message.contains("dubious ownership");
-            return Err(if is_of_another {
-                trouble(
+            return Err(if has_other_owner {
+                git_failure(
                     format!("git refuses `{shown}`, because another user owns the repository"),
                     "run `git config --global --add safe.directory FOLDER` with its folder, or pass `--base none`",
                 )
@@ -97,14 +97,14 @@ impl GitRepository {
         for link in &resolved.links {
             if is_tracked(link)? {
                 let link = link.file_name().unwrap_or_default().to_string_lossy();
-                return Err(trouble(
+                return Err(git_failure(
                     format!("a branch decides where the symbolic link `{}` leads", escape(&link)),
                     "name the folder that it leads to, or pass `--base none`",
                 ));
             }
         }
         if is_tracked(&repository.root)? {
-            return Err(trouble(
+            return Err(git_failure(
                 format!("`{shown}` is in a submodule, and a branch decides of which repository"),
                 "run undrift in a clone of that repository alone, or pass `--base none`",
             ));
@@ -113,8 +113,8 @@ impl GitRepository {
     }
 
     /// The repository of a folder without links.
-    fn containing(folder: &Path) -> Option<Self> {
-        let root = root_of(folder)?;
+    fn find_containing(folder: &Path) -> Option<Self> {
+        let root = repository_root(folder)?;
         let inner = folder.strip_prefix(root).ok()?;
         let parts: Vec<_> = inner.iter().map(|part| part.to_string_lossy()).collect();
         Some(Self { root: root.to_owned(), prefix: parts.join("/") })
@@ -124,7 +124,7 @@ impl GitRepository {
     pub(super) fn commit(&self, revision: &str) -> Result<String, CommandError> {
         let shown = escape(revision);
         if revision.starts_with('-') || revision.chars().any(char::is_control) {
-            return Err(trouble(
+            return Err(git_failure(
                 format!("`{shown}` is not a commit, branch or tag"),
                 "name one as `git log` takes it, such as `main` or `HEAD~1`",
             ));
@@ -133,7 +133,7 @@ impl GitRepository {
         let arguments = ["rev-parse", "--verify", "--end-of-options", &named];
         let output = self.run(arguments)?;
         if String::from_utf8_lossy(&output.stderr).contains("is ambiguous") {
-            return Err(trouble(
+            return Err(git_failure(
                 format!("`{shown}` names several branches, tags or commits"),
                 "name one in full, such as `refs/heads/main` or `refs/remotes/origin/main`",
             ));
@@ -142,14 +142,14 @@ impl GitRepository {
         if output.status.success() && id.len() >= 40 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(id);
         }
-        let shallow = self.run(["rev-parse", "--is-shallow-repository"])?;
-        Err(if shallow.stdout.starts_with(b"true") {
-            trouble(
+        let shallow_output = self.run(["rev-parse", "--is-shallow-repository"])?;
+        Err(if shallow_output.stdout.starts_with(b"true") {
+            git_failure(
                 format!("this clone is shallow and does not have `{shown}`"),
                 "clone the whole history (`GIT_DEPTH: 0` in the job), or run `git fetch --deepen=100`",
             )
         } else {
-            trouble(
+            git_failure(
                 format!("this repository has no commit `{shown}`"),
                 "fetch it first, or name a commit, branch or tag that is there",
             )
@@ -164,7 +164,7 @@ impl GitRepository {
     ) -> Result<Vec<String>, CommandError> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--"];
         arguments.extend(names.iter().map(String::as_str));
-        let blobs = self.blobs(&arguments, |_| true)?;
+        let blobs = self.list_blobs(&arguments, |_| true)?;
         Ok(blobs.into_iter().map(|blob| blob.path.to_string_lossy().into_owned()).collect())
     }
 
@@ -180,10 +180,10 @@ impl GitRepository {
         if !path.is_empty() {
             arguments.extend(["--", path]);
         }
-        let blobs = self.blobs(&arguments, is_manifest)?;
+        let blobs = self.list_blobs(&arguments, is_manifest)?;
         let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
-        if blobs.len() > MAX_FILES || bytes > MAX_TOTAL {
-            return Err(trouble(
+        if blobs.len() > MAX_FILES || bytes > MAX_TOTAL_BYTES {
+            return Err(git_failure(
                 format!("the base has more than {MAX_FILES} manifests, or 256 MiB of them"),
                 "name a folder that contains only the manifests",
             ));
@@ -194,35 +194,40 @@ impl GitRepository {
 
     /// Checks that `commit` and the working tree have all manifests at `path` in this repository:
     /// none in a submodule or another clone, and none ignored by git.
-    pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), CommandError> {
-        let below: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
-        let base = ["ls-tree", "-r", "-z", "--full-tree", commit];
-        let here = ["ls-files", "-z", "--stage"];
-        for entry in [&base[..], &here].iter().map(|list| self.listed(&[list, below].concat())) {
+    pub(super) fn check_all_manifests(&self, commit: &str, path: &str) -> Result<(), CommandError> {
+        let path_arguments: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
+        let commit_list = ["ls-tree", "-r", "-z", "--full-tree", commit];
+        let index_list = ["ls-files", "-z", "--stage"];
+        for entry in [&commit_list[..], &index_list]
+            .iter()
+            .map(|list| self.list_entries(&[list, path_arguments].concat()))
+        {
             if let Some(entry) = entry?.iter().find(|entry| entry.starts_with("160000 ")) {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
-                return Err(trouble(
+                return Err(git_failure(
                     format!("`{}` is a submodule, which no base contains", escape(path)),
                     format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
                 ));
             }
         }
-        let untracked = self.listed(&[&["ls-files", "-z", "--others"], below].concat())?;
+        let untracked =
+            self.list_entries(&[&["ls-files", "-z", "--others"], path_arguments].concat())?;
         // The path of another repository ends with a slash.
         let mut clones = untracked.iter().filter(|path| path.ends_with('/'));
         if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
             let shown = escape(clone);
-            return Err(trouble(
+            return Err(git_failure(
                 format!("`{shown}` is another repository, which no base contains"),
                 format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
         let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
-        for file in self.listed(&[&ignored, below].concat())? {
+        for file in self.list_entries(&[&ignored, path_arguments].concat())? {
             let inner = Path::new(&file).strip_prefix(path);
-            let is_reserved = inner.is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name));
+            let is_reserved =
+                inner.is_ok_and(|inner| RESERVED_FILES.iter().any(|name| inner == *name));
             if is_manifest(Path::new(&file)) && !is_reserved {
-                return Err(trouble(
+                return Err(git_failure(
                     format!("git ignores the manifest `{}`, so no base has it", escape(&file)),
                     format!("commit it, move it to another folder, or {WITHOUT_BASE}"),
                 ));
@@ -232,7 +237,7 @@ impl GitRepository {
     }
 
     /// The entries of a list from git.
-    fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, CommandError> {
+    fn list_entries<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, CommandError> {
         let output = self.run(arguments)?;
         if !output.status.success() {
             return Err(unreadable_base(&output.stderr));
@@ -241,22 +246,22 @@ impl GitRepository {
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// The regular files in a list that `counts` accepts.
-    fn blobs(
+    /// The regular files in a list that `accepts` admits.
+    fn list_blobs(
         &self,
         arguments: &[&str],
-        counts: impl Fn(&Path) -> bool,
+        accepts: impl Fn(&Path) -> bool,
     ) -> Result<Vec<Blob>, CommandError> {
-        let entries = self.listed(arguments)?;
+        let entries = self.list_entries(arguments)?;
         let blobs = entries.iter().filter_map(|entry| {
             // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
-            let (what, path) = entry.split_once('\t')?;
-            let mut what = what.split_ascii_whitespace();
-            let is_file = what.next()?.starts_with("100") && what.next()? == "blob";
-            let (id, size) = (what.next()?.to_owned(), what.next()?.parse().ok()?);
+            let (columns, path) = entry.split_once('\t')?;
+            let mut columns = columns.split_ascii_whitespace();
+            let is_file = columns.next()?.starts_with("100") && columns.next()? == "blob";
+            let (id, size) = (columns.next()?.to_owned(), columns.next()?.parse().ok()?);
             let path = PathBuf::from(path);
             let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-            (is_file && is_inside && counts(&path)).then_some(Blob { id, size, path })
+            (is_file && is_inside && accepts(&path)).then_some(Blob { id, size, path })
         });
         Ok(blobs.collect())
     }
@@ -272,7 +277,7 @@ impl GitRepository {
         let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
         // Write and read in parallel, so that neither side waits for the other. If git ends early,
         // the answers show it.
-        let asking = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
+        let request_thread = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
         let written = blobs.iter().try_for_each(|blob| {
             let target = folder.join(&blob.path);
@@ -281,7 +286,7 @@ impl GitRepository {
             std::fs::write(target, text)
         });
         drop(answers);
-        let _ = (asking.join(), git.wait());
+        let _ = (request_thread.join(), git.wait());
         written.map_err(|error| cannot_read(&error))
     }
 
@@ -304,7 +309,7 @@ impl GitRepository {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_OPTIONAL_LOCKS", "0")
-            // Its messages are recognised in English.
+            // undrift recognises git's messages only in English.
             .env("LC_ALL", "C")
             // Git may look for a repository only in the root.
             .env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root))
@@ -322,10 +327,12 @@ impl GitRepository {
 /// True if the repository around a link, or around another repository, tracks it: then a branch
 /// could choose its target.
 fn is_tracked(path: &Path) -> Result<bool, CommandError> {
-    let Some(outer) = path.parent().and_then(GitRepository::containing) else { return Ok(false) };
+    let Some(outer) = path.parent().and_then(GitRepository::find_containing) else {
+        return Ok(false);
+    };
     let Ok(inner) = path.strip_prefix(&outer.root) else { return Ok(false) };
     let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
-    Ok(!outer.listed(&list)?.is_empty())
+    Ok(!outer.list_entries(&list)?.is_empty())
 }
 
 /// True if a file may be a manifest or `undrift.yaml`; hidden files are neither.
@@ -338,16 +345,16 @@ fn is_hidden(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The next answer of `git cat-file --batch`, which must be `blob`.
-fn read_blob(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
+/// Reads the next answer of `git cat-file --batch`, which must be that for `blob`.
+fn read_blob(reader: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut head = String::new();
-    from.take(256).read_line(&mut head)?;
+    reader.take(256).read_line(&mut head)?;
     if head.trim_end() != format!("{} blob {}", blob.id, blob.size) {
         return Err(std::io::Error::other("an object of the commit is missing"));
     }
     let mut text = Vec::new();
     // A line feed ends each answer.
-    from.take(blob.size.saturating_add(1)).read_to_end(&mut text)?;
+    reader.take(blob.size.saturating_add(1)).read_to_end(&mut text)?;
     if text.pop() != Some(b'\n') || text.len() as u64 != blob.size {
         return Err(std::io::Error::other("the answer was cut short"));
     }
@@ -357,9 +364,9 @@ fn read_blob(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<V
 /// The fault if git cannot list a commit.
 fn unreadable_base(message: &[u8]) -> CommandError {
     let message = String::from_utf8_lossy(message);
-    let first = message.lines().next().unwrap_or("no reason given");
-    trouble(
-        format!("git cannot read the base: {}", escape(first)),
+    let first_line = message.lines().next().unwrap_or("no reason given");
+    git_failure(
+        format!("git cannot read the base: {}", escape(first_line)),
         "fetch the whole commit, or pass `--base none`",
     )
 }

@@ -19,7 +19,7 @@ use crate::{
     manifest::{self, Config, Includes, LoadEnvironment, Loaded, Options, folder_of},
     text::escape,
 };
-use git::{GitRepository, trouble};
+use git::{GitRepository, git_failure};
 
 /// The base, from the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -31,12 +31,12 @@ pub(in crate::cli) struct BaseArgs {
 }
 
 /// The word for no base.
-const NONE: &str = "none";
+const NO_BASE: &str = "none";
 /// The base of a merge request's diff, in its pipelines.
-const OF_MERGE_REQUEST: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
+const MERGE_REQUEST_BASE: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
 /// The commit of the branch before the push that started the pipeline; zeros if there is none.
 /// Outside the default branch it is of little use: it is the previous push.
-const BEFORE_PUSH: &str = "CI_COMMIT_BEFORE_SHA";
+const PUSH_BASE: &str = "CI_COMMIT_BEFORE_SHA";
 
 /// A requested base.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,27 +48,27 @@ pub(in crate::cli) struct BaseRequest {
 
 impl BaseArgs {
     /// The base from the command line.
-    pub(in crate::cli) fn named(&self) -> Option<BaseRequest> {
-        let revision = self.base.clone().filter(|base| base != NONE)?;
+    pub(in crate::cli) fn explicit_base(&self) -> Option<BaseRequest> {
+        let revision = self.base.clone().filter(|base| base != NO_BASE)?;
         Some(BaseRequest { revision, variable: None })
     }
 
     /// The base from the command line, or else from the variables of the job.
-    pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<BaseRequest> {
+    pub(in crate::cli) fn explicit_or_job_base(&self, env: &Environment) -> Option<BaseRequest> {
         if self.base.is_some() {
-            return self.named();
+            return self.explicit_base();
         }
         let branch = env.get("CI_COMMIT_BRANCH");
         let is_default = branch.is_some() && branch == env.get("CI_DEFAULT_BRANCH");
-        let before_push = Some(BEFORE_PUSH).filter(|_| is_default);
-        [Some(OF_MERGE_REQUEST), before_push].into_iter().flatten().find_map(|variable| {
+        let push_base = Some(PUSH_BASE).filter(|_| is_default);
+        [Some(MERGE_REQUEST_BASE), push_base].into_iter().flatten().find_map(|variable| {
             let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
             Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
         })
     }
 }
 
-/// The base as it was found.
+/// The base that was found.
 pub(in crate::cli) struct ResolvedBase {
     /// The revision as named.
     pub(in crate::cli) revision: String,
@@ -98,18 +98,18 @@ impl BaseRequest {
     /// there is only a warning; the same for a base with faults, for a plan.
     ///
     /// # Errors
-    /// If the command line names a base that cannot be used; with `must_work`, also if it has
+    /// If the command line names a base that cannot be used; with `must_be_usable`, also if it has
     /// faults.
     pub(in crate::cli) fn read(
         self,
         named: &Path,
         surroundings: &LoadEnvironment,
-        must_work: bool,
+        must_be_usable: bool,
         cx: &RunContext,
     ) -> Result<ResolvedBase, CommandError> {
-        let (content, fault) = match self.content(named, surroundings, cx) {
+        let (content, fault) = match self.load_content(named, surroundings, cx) {
             Ok(Ok(content)) => (Some(content), None),
-            Ok(Err(fault)) => (None, Some((fault, must_work))),
+            Ok(Err(fault)) => (None, Some((fault, must_be_usable))),
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
         };
         if let Some((CommandError { error, help, .. }, is_fatal)) = fault {
@@ -127,7 +127,7 @@ impl BaseRequest {
     }
 
     /// Loads the manifests at the base, or returns their first fault.
-    fn content(
+    fn load_content(
         &self,
         named: &Path,
         surroundings: &LoadEnvironment,
@@ -135,11 +135,11 @@ impl BaseRequest {
     ) -> Result<Result<BaseContent, CommandError>, CommandError> {
         let repository = GitRepository::find(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
-        let root = root_at(&repository, &commit, named)?;
-        repository.has_all(&commit, &root)?;
+        let root = find_root(&repository, &commit, named)?;
+        repository.check_all_manifests(&commit, &root)?;
         let folder = private_folder().map_err(|error| {
             let message = format!("cannot make a temporary folder: {error}");
-            trouble(message, "make sure that there is room in it")
+            git_failure(message, "make sure that there is room in it")
         })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
             cx.output.eprint(&format!(
@@ -151,7 +151,7 @@ impl BaseRequest {
         }
         let surroundings =
             LoadEnvironment { folder: folder.path().to_owned(), today: surroundings.today };
-        let options = Options { without_files: true, ..Options::default() };
+        let options = Options { allows_missing_files: true, ..Options::default() };
         let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
         Ok(into_content(loaded, folder))
     }
@@ -166,7 +166,7 @@ fn into_content(loaded: Loaded, folder: TempDir) -> Result<BaseContent, CommandE
         let text = first.map(one_line).unwrap_or_default();
         let message = format!("its manifests have faults; the first is {text}");
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
-        return Err(trouble(message, help));
+        return Err(git_failure(message, help));
     };
     let Loaded { includes, config, diagnostics, .. } = loaded;
     Ok(BaseContent { desired, includes, config, diagnostics, paths, _files: Some(folder) })
@@ -183,7 +183,11 @@ fn one_line(fault: &Diagnostic) -> String {
 
 /// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
 /// else the named one. Relative to the repository, without a `/` at the end.
-fn root_at(repository: &GitRepository, commit: &str, named: &Path) -> Result<String, CommandError> {
+fn find_root(
+    repository: &GitRepository,
+    commit: &str,
+    manifests: &Path,
+) -> Result<String, CommandError> {
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {
@@ -196,7 +200,8 @@ fn root_at(repository: &GitRepository, commit: &str, named: &Path) -> Result<Str
     {
         return Ok((*root).to_owned());
     }
-    let file = named.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| named.is_file());
+    let file =
+        manifests.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| manifests.is_file());
     Ok(file.map_or_else(|| folder.to_owned(), |name| join_path(folder, name)))
 }
 
@@ -212,7 +217,7 @@ fn private_folder() -> std::io::Result<TempDir> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let folder = builder.tempdir()?;
-    // No `undrift.yaml` above counts.
+    // The end of the search for an `undrift.yaml`: files in folders above are not used.
     std::fs::create_dir(folder.path().join(".git"))?;
     Ok(folder)
 }

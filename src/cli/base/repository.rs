@@ -1,9 +1,9 @@
-//! Finds the repository of a folder, so that no branch can choose it.
+//! Finds the repository of a folder, in a way that files of a branch cannot influence.
 //!
 //! Files of a branch can look like a repository, be a link to another folder, or name a submodule.
-//! So git never looks for a repository itself. It is the nearest folder upwards with a `.git`,
-//! which git allows in no branch; and no repository around it may track it, or a link on the way to
-//! it.
+//! So git never searches for a repository. The repository is the nearest folder upwards with a `.git`,
+//! a name that git allows in no branch. It is refused if a repository around it tracks it, or tracks a
+//! link on the way to it.
 
 use std::{
     collections::VecDeque,
@@ -27,15 +27,15 @@ impl ResolvedFolder {
     ///
     /// # Errors
     /// From the system, for example if it does not exist.
-    pub(super) fn to(named: &Path) -> io::Result<Self> {
-        Self::walk(&working_directory()?.join(named))
+    pub(super) fn resolve(named: &Path) -> io::Result<Self> {
+        Self::resolve_absolute(&working_directory()?.join(named))
     }
 
     /// The way to an absolute path.
-    fn walk(path: &Path) -> io::Result<Self> {
+    fn resolve_absolute(path: &Path) -> io::Result<Self> {
         let mut resolved = Self { folder: PathBuf::new(), links: Vec::new() };
-        let mut ahead = components(path);
-        while let Some(part) = ahead.pop_front() {
+        let mut remaining_parts = components(path);
+        while let Some(part) = remaining_parts.pop_front() {
             let next = match part.components().next() {
                 Some(Component::ParentDir) => {
                     resolved.folder.pop();
@@ -55,8 +55,8 @@ impl ResolvedFolder {
                 return Err(io::Error::other("too many symbolic links"));
             }
             let mut target = components(&next.read_link()?);
-            target.append(&mut ahead);
-            ahead = target;
+            target.append(&mut remaining_parts);
+            remaining_parts = target;
             resolved.links.push(next);
         }
         Ok(resolved)
@@ -72,13 +72,13 @@ fn components(path: &Path) -> VecDeque<PathBuf> {
 /// way.
 fn working_directory() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
-    let of_shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| {
+    let shell_folder = std::env::var_os("PWD").map(PathBuf::from).filter(|path| {
         path.is_absolute() && path.canonicalize().ok() == folder.canonicalize().ok()
     });
-    Ok(of_shell.unwrap_or(folder))
+    Ok(shell_folder.unwrap_or(folder))
 }
 
 /// The nearest folder with a `.git`, from `folder` upwards.
-pub(super) fn root_of(folder: &Path) -> Option<&Path> {
+pub(super) fn repository_root(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok())
 }

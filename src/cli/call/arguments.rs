@@ -1,7 +1,7 @@
 //! Converts `name=value` arguments to a request, checked against the table of operations. Nothing
 //! is sent or looked up here.
 //!
-//! | written | means |
+//! | argument | meaning |
 //! |---|---|
 //! | `name=text` | the value, in the form of the parameter's type |
 //! | `name=a,b`, or `name=a name=b` | several values, if the parameter allows them |
@@ -44,21 +44,21 @@ pub(super) fn request_for<E: Copy>(
     let row = operation.row();
     let parameters = parameters(row);
     let mut faults = Vec::new();
-    let mut given: Vec<Arg> = Vec::new();
+    let mut parsed_args: Vec<Arg> = Vec::new();
     for argument in arguments {
         let added = parse_argument(row, &parameters, argument)
-            .and_then(|arg| add_argument(&mut given, arg));
+            .and_then(|arg| add_argument(&mut parsed_args, arg));
         faults.extend(added.err());
     }
-    // A misspelt parameter is not also missing.
+    // A misspelt required parameter is reported once, not also as missing.
     if faults.is_empty() {
-        faults = find_missing(row, &parameters, &given);
+        faults = find_missing(row, &parameters, &parsed_args);
     }
-    if faults.is_empty() { Ok(build_request(operation, given)) } else { Err(faults) }
+    if faults.is_empty() { Ok(build_request(operation, parsed_args)) } else { Err(faults) }
 }
 
 /// Deprecated arguments, and what to use instead.
-pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
+pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
     let given: BTreeSet<_> = arguments
         .iter()
         .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
@@ -74,19 +74,20 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 }
 
 /// Adds a value; values of a list are joined.
-fn add_argument(given: &mut Vec<Arg>, new: Arg) -> Result<(), CommandError> {
-    let Some(old) =
-        given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
+fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<(), CommandError> {
+    let Some(old_arg) = parsed_args
+        .iter_mut()
+        .find(|old| old.parameter.name == new_arg.parameter.name && old.key == new_arg.key)
     else {
-        given.push(new);
+        parsed_args.push(new_arg);
         return Ok(());
     };
-    match (&mut old.value, new.value) {
+    match (&mut old_arg.value, new_arg.value) {
         (Value::Plain(Json::Array(items)), Value::Plain(Json::Array(more))) => {
             items.extend(more);
             Ok(())
         }
-        _ => Err(CommandError::usage(format!("`{}` is given twice", new.parameter.name))
+        _ => Err(CommandError::usage(format!("`{}` is given twice", new_arg.parameter.name))
             .help("it takes one value")),
     }
 }
@@ -98,15 +99,15 @@ fn find_missing(
     given: &[Arg],
 ) -> Vec<CommandError> {
     let given: BTreeSet<_> = given.iter().map(|arg| arg.parameter.name).collect();
-    let mut needed: Vec<_> = parameters
+    let mut missing_names: Vec<_> = parameters
         .iter()
         .filter(|parameter| parameter.required && !given.contains(parameter.name))
         .map(|parameter| format!("`{}`", parameter.name))
         .collect();
     if !row.one_of.is_empty() && !row.one_of.iter().any(|name| given.contains(name)) {
-        needed.push(alternatives(row.one_of));
+        missing_names.push(alternatives(row.one_of));
     }
-    let mut faults: Vec<_> = needed
+    let mut faults: Vec<_> = missing_names
         .iter()
         .map(|what| CommandError::usage(format!("`{}` needs {what}", row.id)).help(see_help(row)))
         .collect();
@@ -137,10 +138,10 @@ fn parse_argument(
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
     else {
         let fault = CommandError::usage(format!("`{}` has no parameter `{name}`", row.id));
-        let near = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
-        return Err(fault.help(near.unwrap_or_else(|| see_help(row))));
+        let suggestion = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
+        return Err(fault.help(suggestion.unwrap_or_else(|| see_help(row))));
     };
-    let (described, key) = match (parameter.value, key) {
+    let (value_parameter, key) = match (parameter.value, key) {
         (Type::Object(keys), Some(key)) => (find_key(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
@@ -151,7 +152,7 @@ fn parse_argument(
         (_, Some(_)) => return Err(CommandError::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
-    Ok(Arg { parameter, key, value: parse_value(described, written, text)? })
+    Ok(Arg { parameter, key, value: parse_value(value_parameter, written, text)? })
 }
 
 /// Splits `name[key]` or `name.key`.
@@ -170,8 +171,8 @@ fn find_key(
     keys.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
         let fault = CommandError::usage(format!("`{}` has no key `{key}`", parent.name));
         let names: Vec<_> = keys.iter().map(|parameter| parameter.name).collect();
-        let near = did_you_mean(key, names.iter().copied());
-        fault.help(near.unwrap_or_else(|| format!("it has {}", alternatives(&names))))
+        let suggestion = did_you_mean(key, names.iter().copied());
+        fault.help(suggestion.unwrap_or_else(|| format!("it has {}", alternatives(&names))))
     })
 }
 
@@ -322,10 +323,10 @@ fn parse_level(text: &str) -> Result<Json, CommandError> {
     })
 }
 
-fn build_request<E: Copy>(operation: Op<E>, given: Vec<Arg>) -> Request<E> {
+fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<Arg>) -> Request<E> {
     let mut request = operation.request();
     let mut body = BTreeMap::new();
-    for Arg { parameter, key, value } in given {
+    for Arg { parameter, key, value } in parsed_args {
         match parameter.place {
             ParameterLocation::Path => request = request.arg(parameter.name, url_text(&value)),
             ParameterLocation::Query => {

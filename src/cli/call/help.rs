@@ -1,7 +1,7 @@
 //! The help of `undrift call`, as text for people.
 
 use crate::{
-    catalogue::operations::{self, facts, parameters, remarks},
+    catalogue::operations::{self, operation_remarks, parameter_remarks, parameters},
     operation::{AnyOp, Parameter, Type},
 };
 
@@ -21,12 +21,16 @@ const SUBJECTS: [(&str, &str); 10] = [
 
 /// Every operation with its effect and purpose, by subject.
 pub(super) fn list_text() -> String {
-    let width =
-        operations::all().map(|operation| operation.row().id.len()).max().unwrap_or_default();
+    let width = operations::all_operations()
+        .map(|operation| operation.row().id.len())
+        .max()
+        .unwrap_or_default();
     let mut text = String::new();
     for (source, subject) in SUBJECTS {
         text += &format!("{}{subject}:\n", if text.is_empty() { "" } else { "\n" });
-        for operation in operations::all().filter(|operation| operation.row().source == source) {
+        for operation in
+            operations::all_operations().filter(|operation| operation.row().source == source)
+        {
             let row = operation.row();
             text += &format!("  {:width$}  {:5}  {}\n", row.id, operation.effect(), row.purpose);
         }
@@ -40,7 +44,7 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
     let mut text = format!(
         "{}: {}\n\n{} {}  ({})\n",
         row.id,
-        facts(row).join("; "),
+        operation_remarks(row).join("; "),
         row.method,
         row.path,
         operation.effect()
@@ -64,11 +68,13 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
 /// A parameter's name, value and meaning; an object has a line for each key.
 fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
-    let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
-    let key = if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
+    let item_suffix = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
+    let key_suffix =
+        if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
     let keys = parameter.value.keys();
-    let keys = keys.iter().map(|key| parameter_line(format!("{name}{each}[{}]", key.name), key));
-    std::iter::once(parameter_line(format!("{name}{key}"), parameter)).chain(keys).collect()
+    let keys =
+        keys.iter().map(|key| parameter_line(format!("{name}{item_suffix}[{}]", key.name), key));
+    std::iter::once(parameter_line(format!("{name}{key_suffix}"), parameter)).chain(keys).collect()
 }
 
 fn parameter_line(name: String, parameter: &Parameter) -> (String, String, String) {
@@ -76,7 +82,7 @@ fn parameter_line(name: String, parameter: &Parameter) -> (String, String, Strin
     if let Some(words) = parameter.value.words() {
         about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
     }
-    let remarks = remarks(parameter);
+    let remarks = parameter_remarks(parameter);
     if !remarks.is_empty() {
         about += &format!(" [{}]", remarks.join("; "));
     }
@@ -90,7 +96,7 @@ mod tests {
     #[test]
     fn every_operation_is_listed_once() {
         let list = list_text();
-        for operation in operations::all() {
+        for operation in operations::all_operations() {
             let id = operation.row().id;
             assert_eq!(
                 list.lines().filter(|line| line.split_whitespace().next() == Some(id)).count(),
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_help_of_an_operation_explains_every_parameter() {
-        for op in operations::all() {
+        for op in operations::all_operations() {
             let help = operation_text(op);
             let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for parameter in parameters(op.row()) {

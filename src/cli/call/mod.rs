@@ -87,8 +87,12 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return cx.output.print(&help::operation_text(operation)).map(|()| Exit::Success);
     }
     match operation {
-        AnyOp::Read(operation) => read(open(operation, &args, cx).await?, &args, cx).await,
-        AnyOp::Write(operation) => write(open(operation, &args, cx).await?, &args, cx).await,
+        AnyOp::Read(operation) => {
+            send_read(open_connection(operation, &args, cx).await?, &args, cx).await
+        }
+        AnyOp::Write(operation) => {
+            send_write(open_connection(operation, &args, cx).await?, &args, cx).await
+        }
     }
 }
 
@@ -110,29 +114,34 @@ fn find_operation(id: &str) -> Result<AnyOp, CommandError> {
     })
 }
 
-/// The id most similar to `written`. Words are compared with underscores, as in names of fields.
-fn nearest_id(written: &str) -> Option<&'static str> {
-    let ids: Vec<_> =
-        operations::all().map(|operation| operation.row().id.replace('-', "_")).collect();
-    let near = nearest(written, ids.iter().map(String::as_str))?;
-    operations::all().map(|operation| operation.row().id).find(|id| id.replace('-', "_") == near)
+/// The operation id most similar to `requested_id`. Words are compared with underscores, as in names
+/// of fields.
+fn nearest_id(requested_id: &str) -> Option<&'static str> {
+    let ids: Vec<_> = operations::all_operations()
+        .map(|operation| operation.row().id.replace('-', "_"))
+        .collect();
+    let near = nearest(requested_id, ids.iter().map(String::as_str))?;
+    operations::all_operations()
+        .map(|operation| operation.row().id)
+        .find(|id| id.replace('-', "_") == near)
 }
 
 /// The request for the arguments. Reports all their faults.
-fn prepare<E: Copy>(
+fn parse_request<E: Copy>(
     operation: Op<E>,
     args: &Args,
     cx: &RunContext,
 ) -> Result<Request<E>, CommandError> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
-    let all: Vec<_> = args.arguments.iter().cloned().chain(page).chain(per_page).collect();
-    for warning in arguments::warnings(operation.row(), &all) {
+    let all_arguments: Vec<_> =
+        args.arguments.iter().cloned().chain(page).chain(per_page).collect();
+    for warning in arguments::deprecation_warnings(operation.row(), &all_arguments) {
         cx.output.eprint(&format!("warning: {warning}\n"));
     }
-    arguments::request_for(operation, &all).map_err(|faults| {
+    arguments::request_for(operation, &all_arguments).map_err(|faults| {
         faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
-        CommandError::reported(Exit::Usage)
+        CommandError::already_reported(Exit::Usage)
     })
 }
 
@@ -140,27 +149,28 @@ fn prepare<E: Copy>(
 /// the service's own.
 ///
 /// # Errors
-/// If any of these is wrong or missing. Nothing was sent then.
-async fn open<E: Copy>(
+/// If any of these is wrong or missing. Nothing has been sent then.
+async fn open_connection<E: Copy>(
     operation: Op<E>,
     args: &Args,
     cx: &RunContext,
 ) -> Result<(ReadClient, Request<E>), CommandError> {
-    let request = prepare(operation, args, cx)?;
-    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
+    let request = parse_request(operation, args, cx)?;
+    let (endpoint, config) =
+        args.connect.find_endpoint_and_config(args.config.as_deref(), cx).await?;
     let hosts = config.service.import_hosts.names().into_iter();
     let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
     let mut secrets = endpoint.secrets();
     secrets.resolve(arguments::references(&request));
-    if let Some(failure) = unusable(&request, &secrets) {
+    if let Some(failure) = find_unusable(&request, &secrets) {
         return Err(failure);
     }
     let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
     Ok((client, request))
 }
 
-/// Why a secret or a file of the request cannot be used. Nothing is sent then.
-fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
+/// The reason why a secret or a file of the request cannot be used. Nothing is sent then.
+fn find_unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
     let missing = secrets.missing().next().map(|(_, reason)| reason.clone());
     let missing = missing.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
@@ -171,7 +181,7 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> 
     missing.map(CommandError::usage)
 }
 
-async fn read(
+async fn send_read(
     (client, request): (ReadClient, Request<Read>),
     args: &Args,
     cx: &RunContext,
@@ -182,17 +192,17 @@ async fn read(
         let answer = client.get_optional(request, &[]).await;
         answer.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
     } else if row.filtered_after_paging {
-        let objects = client.list_shown(request, Rows::with_id(&[])).await;
+        let objects = client.list_visible(request, Rows::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
         let objects = client.list(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
-    print(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;
+    print_answer(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;
     Ok(Exit::Success)
 }
 
-async fn write(
+async fn send_write(
     (client, request): (ReadClient, Request<Write>),
     args: &Args,
     cx: &RunContext,
@@ -208,18 +218,18 @@ async fn write(
         304 => cx.output.eprint("nothing was changed: already done\n"),
         404 => cx.output.eprint("nothing was changed: already absent\n"),
         _ if answer.body.is_null() => cx.output.eprint("done\n"),
-        _ => print(row, answer.body, args, cx)?,
+        _ => print_answer(row, answer.body, args, cx)?,
     }
     Ok(Exit::Success)
 }
 
-/// The failure of a call; `refused` is the exit code if the service refuses something that is
+/// The failure of a call; `refusal_exit` is the exit code if the service refuses something that is
 /// allowed in general.
-fn call_failure(error: ApiError, refused: Exit) -> CommandError {
-    let lost = error.in_doubt_since().is_some();
-    let exit = Exit::from_request(&error, refused);
+fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
+    let is_in_doubt = error.in_doubt_since().is_some();
+    let exit = Exit::from_request(&error, refusal_exit);
     let failure = CommandError { exit, ..CommandError::from(error) };
-    if lost {
+    if is_in_doubt {
         failure.help("look whether it was carried out before you send it again")
     } else {
         failure
@@ -227,18 +237,18 @@ fn call_failure(error: ApiError, refused: Exit) -> CommandError {
 }
 
 /// Writes an answer to stdout.
-fn print(
+fn print_answer(
     row: &Operation,
     mut answer: Json,
     args: &Args,
     cx: &RunContext,
 ) -> Result<(), CommandError> {
     if !args.show_secrets {
-        mask(row, &mut answer);
+        mask_answer(row, &mut answer);
     }
     let secrets = cx.output.secrets();
-    let shown = args.show_secrets.then(|| secrets.showing_credentials());
-    let secrets = shown.as_ref().unwrap_or(&secrets);
+    let shown_secrets = args.show_secrets.then(|| secrets.showing_credentials());
+    let secrets = shown_secrets.as_ref().unwrap_or(&secrets);
     let lines = match (args.out, &answer) {
         (AnswerFormat::Ndjson, Json::Array(items)) => items.as_slice(),
         (_, answer) => std::slice::from_ref(answer),
@@ -259,9 +269,9 @@ fn print(
 
 /// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs
 /// that the service calls or mirrors.
-fn mask(row: &Operation, answer: &mut Json) {
+fn mask_answer(row: &Operation, answer: &mut Json) {
     match answer {
-        Json::Array(items) => items.iter_mut().for_each(|item| mask(row, item)),
+        Json::Array(items) => items.iter_mut().for_each(|item| mask_answer(row, item)),
         Json::Object(object) => mask_fields(row, object),
         _ => {}
     }
@@ -270,7 +280,7 @@ fn mask(row: &Operation, answer: &mut Json) {
 fn mask_fields(row: &Operation, object: &mut Object) {
     let segments: Vec<_> = row.path.split('/').collect();
     for (name, value) in object.iter_mut() {
-        let hidden = match (name.as_str(), &*value) {
+        let masked_text = match (name.as_str(), &*value) {
             ("runners_token", Json::String(_)) => Some(MASK.to_owned()),
             ("value", Json::String(_)) if segments.contains(&"variables") => Some(MASK.to_owned()),
             ("url", Json::String(url)) if segments.contains(&"hooks") => {
@@ -279,9 +289,9 @@ fn mask_fields(row: &Operation, object: &mut Object) {
             ("import_url", Json::String(url)) => Some(judge::mask_url(url).into_owned()),
             _ => None,
         };
-        match hidden {
+        match masked_text {
             Some(hidden) => *value = hidden.into(),
-            None => mask(row, value),
+            None => mask_answer(row, value),
         }
     }
 }

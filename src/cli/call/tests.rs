@@ -316,8 +316,9 @@ fn faults_of_arguments_are_reported_with_hints() {
 
 #[test]
 fn deprecated_arguments_are_reported() {
-    let warnings =
-        |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
+    let warnings = |op: Op<Write>, arguments: &[&str]| {
+        arguments::deprecation_warnings(op.row(), &words(arguments))
+    };
     assert_eq!(
         warnings(
             PROJECT_UPDATE,
@@ -343,7 +344,7 @@ fn all_faults_of_arguments_are_reported_at_once() {
 
 #[test]
 fn every_operation_can_be_called_with_what_it_requires() {
-    for op in crate::catalogue::operations::all() {
+    for op in crate::catalogue::operations::all_operations() {
         let sample = |parameter: &&operation::Parameter| match parameter.value {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
             operation::Type::File => format!("{}=@file:x", parameter.name),
@@ -401,7 +402,7 @@ fn external_hosts_get_the_names_of_the_service() {
 #[test]
 fn secrets_in_answers_are_hidden() {
     let shown = |row: &Operation, mut answer: Json| {
-        mask(row, &mut answer);
+        mask_answer(row, &mut answer);
         answer
     };
     let project = json!({"runners_token": "canary", "value": "v", "forked": {"import_url": "https://u:canary@h/x"}});

@@ -56,15 +56,16 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let target = args.target(&cx.env)?;
     let (marker, texts) = read_reports(&args.report)?;
-    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
+    let (endpoint, config) =
+        args.connect.find_endpoint_and_config(args.config.as_deref(), cx).await?;
     let secrets = Arc::new(endpoint.secrets());
     let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
     refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
     let observer = Observer::connect(client).await?;
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
-    let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
-    let comment = put.map_err(|error| comment_failure(error, &target))?;
+    let result = comment::put_comment(&writer, observer.caller().id, &target, &marker, &body).await;
+    let comment = result.map_err(|error| comment_failure(error, &target))?;
     cx.output.eprint(&remarks_text(&comment));
     cx.output.print(&summary_text(&comment, &target)).map(|()| Exit::Success)
 }
@@ -108,12 +109,14 @@ fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, CommandE
 
 /// The marker of the reports in `paths`, and the text of each: together they are the comment.
 fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), CommandError> {
-    let [first, others @ ..] = paths else { return Err(CommandError::usage("no report given")) };
+    let [first, other_paths @ ..] = paths else {
+        return Err(CommandError::usage("no report given"));
+    };
     let (marker, text) = read_report(first)?;
     let mut texts = vec![text];
-    for path in others {
-        let (other, text) = read_report(path)?;
-        if other != marker {
+    for path in other_paths {
+        let (other_marker, text) = read_report(path)?;
+        if other_marker != marker {
             let help = "make all of them with the same `--marker`";
             let failure = CommandError::usage(format!("`{}` has another marker", path.display()));
             return Err(failure.help(help));
@@ -127,7 +130,7 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), CommandError
     Ok((marker, texts))
 }
 
-/// The failure if `what` does not fit into a comment.
+/// The failure if `what` is too long for a comment.
 fn too_long(what: &str) -> CommandError {
     CommandError::usage(format!(
         "{what}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
@@ -137,8 +140,8 @@ fn too_long(what: &str) -> CommandError {
 /// The marker and the text of the report in `path`.
 fn read_report(path: &Path) -> Result<(Marker, String), CommandError> {
     let shown = path.display();
-    let bytes =
-        input::bytes(path, MAX_REPORT_BYTES).map_err(|error| input::cannot_read(path, &error))?;
+    let bytes = input::read_bytes(path, MAX_REPORT_BYTES)
+        .map_err(|error| input::cannot_read(path, &error))?;
     if bytes.len() as u64 > MAX_REPORT_BYTES {
         return Err(too_long(&format!("`{shown}`")));
     }
@@ -147,7 +150,7 @@ fn read_report(path: &Path) -> Result<(Marker, String), CommandError> {
     if body.chars().count() > MAX_BODY_CHARS {
         return Err(too_long(&format!("`{shown}`")));
     }
-    let Some(marker) = Marker::of(&body) else {
+    let Some(marker) = Marker::from_text(&body) else {
         let failure = CommandError::usage(format!(
             "`{shown}` is not a report for a comment: its first line is not a marker"
         ));
@@ -177,7 +180,7 @@ fn refuse_token(
     env: &Environment,
 ) -> Result<(), CommandError> {
     let mut reports = paths.iter().zip(texts);
-    if let Some((path, _)) = reports.find(|(_, text)| secrets.redacted(text) != **text) {
+    if let Some((path, _)) = reports.find(|(_, text)| secrets.redact_known(text) != **text) {
         let path = path.display();
         return Err(CommandError::usage(format!("`{path}` holds the token; it is not sent")));
     }
@@ -191,15 +194,15 @@ fn refuse_token(
 /// The failure if a comment could not be made.
 fn comment_failure(error: CommentError, target: &MergeRequestRef) -> CommandError {
     let api_error = error.error();
-    let in_doubt = api_error.in_doubt_since().is_some();
-    let refused = match &error {
+    let is_in_doubt = api_error.in_doubt_since().is_some();
+    let refusal_exit = match &error {
         CommentError::MergeRequest(error) if error.is_not_found() => Exit::Usage,
         CommentError::Write { .. } => Exit::Unfinished,
         _ => Exit::Incomplete,
     };
-    let exit = Exit::from_request(api_error, refused);
+    let exit = Exit::from_request(api_error, refusal_exit);
     let help = match &error {
-        _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
+        _ if is_in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {
             Some("check the project and the number; the service answers 404 if the token may not see the merge request".to_owned())
         }
@@ -217,22 +220,22 @@ fn comment_failure(error: CommentError, target: &MergeRequestRef) -> CommandErro
 
 /// The result of the command, as text.
 fn summary_text(comment: &Comment, target: &MergeRequestRef) -> String {
-    let what = match comment.outcome {
+    let result_text = match comment.outcome {
         CommentOutcome::Written => "comment written",
         CommentOutcome::Edited => "comment updated",
-        CommentOutcome::Same => "comment unchanged",
+        CommentOutcome::Unchanged => "comment unchanged",
     };
-    format!("{what}: note {} of {}\n", comment.note, escape(&target.to_string()))
+    format!("{result_text}: note {} of {}\n", comment.note_id, escape(&target.to_string()))
 }
 
 /// Further remarks for the job's log.
 fn remarks_text(comment: &Comment) -> String {
     let mut text = String::new();
-    if !comment.copies.is_empty() {
-        let ids: Vec<_> = comment.copies.iter().map(u64::to_string).collect();
+    if !comment.duplicate_ids.is_empty() {
+        let ids: Vec<_> = comment.duplicate_ids.iter().map(u64::to_string).collect();
         text += &format!(
             "warning: {} with the same marker: note {}; the oldest is kept up to date, delete the others\n",
-            count(comment.copies.len(), "more comment"),
+            count(comment.duplicate_ids.len(), "more comment"),
             ids.join(", ")
         );
     }

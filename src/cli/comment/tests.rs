@@ -4,7 +4,7 @@ use super::*;
 
 fn env(pairs: &[(&str, &str)]) -> Environment {
     Environment::default()
-        .with(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+        .with_variables(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
 fn args(project: Option<&str>, merge_request: Option<u64>) -> Args {

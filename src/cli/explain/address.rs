@@ -11,31 +11,31 @@ use crate::{
     kind::{Section, Shape},
     manifest::{self, LoadEnvironment, Options, schema},
     report::terminal::explain::{self, Subject},
-    text::{did_you_mean, listed},
+    text::{did_you_mean, list_names},
 };
 
 /// Explains an address.
 pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let (path, rest) = args
+    let (path, inner_address) = args
         .subject
         .split_once('#')
         .map_or((&*args.subject, None), |(path, rest)| (path, Some(rest)));
-    let glob = Glob::over_paths(path).map_err(CommandError::usage)?;
+    let glob = Glob::for_paths(path).map_err(CommandError::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
         &LoadEnvironment::of_process(),
-        &Options { traced: &[glob], ..Options::default() },
+        &Options { traced_globs: &[glob], ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
-        return Err(cx.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.report_unusable("the manifests", loaded.diagnostics));
     };
-    let subject = find_subject(desired, path, rest)?;
+    let subject = find_subject(desired, path, inner_address)?;
     let trace = loaded.traces.iter().find(|trace| trace.path() == &subject.container.path);
-    let trace = trace.ok_or_else(|| undeclared(path, desired))?;
+    let trace = trace.ok_or_else(|| undeclared_failure(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
     let documentation = documentation(&subject);
     let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
-    if !args.connect.is_given(&cx.env) {
+    if !args.connect.has_address(&cx.env) {
         cx.output.print(&text)?;
         return Ok(Exit::Success);
     }
@@ -43,15 +43,16 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only =
         Selector::parse(&format!("{}{section}", address.path)).map_err(CommandError::usage)?;
-    let session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, vec![only]);
+    let session =
+        SessionArgs::with_selection(&args.dir, &args.allow_env, &args.connect, vec![only]);
     let session = SessionBuilder::new(&session).open(cx).await?;
     let (plan, live) = session.inspect().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
     cx.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
-        Exit::Usage.when(!plan.problems.is_empty()),
-        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+        Exit::Usage.only_if(!plan.problems.is_empty()),
+        Exit::Incomplete.only_if(!plan.incomplete.is_empty()),
     ]))
 }
 
@@ -64,14 +65,14 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::NameDescription> {
         .next()
 }
 
-/// The declaration at `path` and, after the `#`, at `rest`.
+/// The declaration at `path` and, after the `#`, at `inner_address`.
 fn find_subject<'d>(
     desired: &'d Desired,
     path: &str,
-    rest: Option<&str>,
+    inner_address: Option<&str>,
 ) -> Result<Subject<'d>, CommandError> {
-    let container = desired.container(path).ok_or_else(|| undeclared(path, desired))?;
-    let Some(rest) = rest else {
+    let container = desired.container(path).ok_or_else(|| undeclared_failure(path, desired))?;
+    let Some(rest) = inner_address else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
     };
     let (name, within) =
@@ -81,7 +82,7 @@ fn find_subject<'d>(
         let declared: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
-        return Err(with_similar(CommandError::usage(message), name, declared));
+        return Err(suggest_similar(CommandError::usage(message), name, declared));
     };
     let (entry, field) = match (section.shape, within) {
         (Shape::List, None) => (None, None),
@@ -89,7 +90,7 @@ fn find_subject<'d>(
             let (key, fields, field) = find_entry(container, section, within)?;
             (Some((key, fields)), field)
         }
-        (Shape::Container, within) => (container.create.fields().map(|f| ("", f)), within),
+        (Shape::Container, within) => (container.create.all_fields().map(|f| ("", f)), within),
         (Shape::Mapping | Shape::Switch, within) => {
             let declared = container.section(section.section);
             let entry = declared.and_then(|declared| declared.entries.first());
@@ -106,12 +107,12 @@ fn find_subject<'d>(
 /// True if `container` declares something in `section`.
 fn is_declared(container: &Container, section: Section) -> bool {
     match section.shape {
-        Shape::Container => container.create.fields().is_some(),
+        Shape::Container => container.create.all_fields().is_some(),
         _ => container.section(section.section).is_some(),
     }
 }
 
-/// The entry of a list that is written as `within`, which may also name a field.
+/// The entry of a list with the address `within`, which may end with a field of it.
 fn find_entry<'d, 'w>(
     container: &'d Container,
     section: Section,
@@ -127,21 +128,23 @@ fn find_entry<'d, 'w>(
             entry.key == text || address.entry(&*entry.key).to_string()[prefix..] == *text
         })
     };
-    let found = find(within).map(|entry| (entry, None)).or_else(|| {
+    let entry_and_field = find(within).map(|entry| (entry, None)).or_else(|| {
         let (text, field) = within.rsplit_once('/')?;
         Some((find(text)?, Some(field)))
     });
-    found.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(|| {
-        let message = format!("`{address}` declares no {} `{within}`", section.noun);
-        with_similar(
-            CommandError::usage(message),
-            within,
-            entries.iter().map(|entry| entry.key.as_str()),
-        )
-    })
+    entry_and_field.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(
+        || {
+            let message = format!("`{address}` declares no {} `{within}`", section.noun);
+            suggest_similar(
+                CommandError::usage(message),
+                within,
+                entries.iter().map(|entry| entry.key.as_str()),
+            )
+        },
+    )
 }
 
-/// The names that lead to the field `written`, if it is declared.
+/// The path of names of the declared field with the text `written`; `None` if it is not declared.
 fn find_field(
     section: Section,
     fields: &Declared,
@@ -160,20 +163,20 @@ fn find_field(
     });
     let Some(name) = name else {
         let message = format!("`{written}` of `{}` is not declared there", section.section);
-        return Err(with_similar(CommandError::usage(message), written, fields.keys()));
+        return Err(suggest_similar(CommandError::usage(message), written, fields.keys()));
     };
     let within = written[name.len()..].split('.').filter(|name| !name.is_empty());
     Ok(std::iter::once(name).chain(within).map(str::to_owned).collect())
 }
 
 /// The failure if no manifest declares `path`.
-fn undeclared(path: &str, desired: &Desired) -> CommandError {
+fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     let failure = CommandError::usage(format!("no manifest declares a group or project `{path}`"));
-    with_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
+    suggest_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
 /// Adds similar names.
-fn with_similar<'n>(
+fn suggest_similar<'n>(
     failure: CommandError,
     written: &str,
     names: impl IntoIterator<Item = &'n str>,
@@ -181,7 +184,7 @@ fn with_similar<'n>(
     let names: BTreeSet<_> = names.into_iter().collect();
     let help = did_you_mean(written, names.iter().copied()).or_else(|| {
         let some: Vec<_> = names.iter().copied().take(8).collect();
-        (!some.is_empty()).then(|| format!("declared, among others: {}", listed(&some)))
+        (!some.is_empty()).then(|| format!("declared, among others: {}", list_names(&some)))
     });
     CommandError { help, ..failure }
 }

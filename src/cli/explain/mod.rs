@@ -3,7 +3,8 @@
 mod address;
 
 use super::{
-    CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, RunContext, exit::HELP,
+    CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, RunContext,
+    exit::EXIT_CODES_HELP,
 };
 use crate::{
     desired::Guard,
@@ -42,13 +43,13 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if let ([], [one]) = (&fields[..], &schema::names_ending_in(subject)[..]) {
         fields = schema::describe_name(one);
     }
-    let code = explain::code(subject, style);
-    let field = (!fields.is_empty()).then(|| explain::fields(&fields, style));
+    let code = explain::explain_code(subject, style);
+    let field = (!fields.is_empty()).then(|| explain::explain_fields(&fields, style));
     // Some words are both a code and a field.
     // `exit code 4`, `exit 4` or `4`.
     let number = subject.to_lowercase().replace([' ', '-'], "");
     let number = number.trim_start_matches("exit").trim_start_matches("code");
-    let exit = number.parse().ok().and_then(Exit::from_code).map(|_| HELP.to_owned());
+    let exit = number.parse().ok().and_then(Exit::from_code).map(|_| EXIT_CODES_HELP.to_owned());
     let texts: Vec<_> =
         code.into_iter().chain(explain_guard(subject)).chain(field).chain(exit).collect();
     if !texts.is_empty() {
@@ -69,8 +70,8 @@ fn explain_guard(name: &str) -> Option<String> {
     let schema = schemars::schema_for!(Guard).to_value();
     let guard = schema["oneOf"].as_array()?.iter().find(|guard| guard["const"] == name)?;
     let meaning = guard["description"].as_str()?.replace('\n', " ");
-    let how = format!("`--ack {name}:ADDRESS` or a document with `kind: Acknowledge`");
-    Some(format!("{name}, a guard: what it refuses needs {how}\n  {meaning}\n"))
+    let instruction = format!("`--ack {name}:ADDRESS` or a document with `kind: Acknowledge`");
+    Some(format!("{name}, a guard: what it refuses needs {instruction}\n  {meaning}\n"))
 }
 
 /// The failure if nothing is called `subject`, with similar names.
@@ -78,15 +79,15 @@ fn unknown_name(subject: &str) -> CommandError {
     const OTHERWISE: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
     let failure = CommandError::usage(format!("unknown name `{subject}`"));
-    let several = schema::names_ending_in(subject);
-    if !several.is_empty() {
-        return failure.help(format!("did you mean {}?", alternatives(&several)));
+    let candidates = schema::names_ending_in(subject);
+    if !candidates.is_empty() {
+        return failure.help(format!("did you mean {}?", alternatives(&candidates)));
     }
     let names = schema::all_names();
     let codes = codes::CODES.iter().map(|code| code.name);
     let guards = Guard::ALL.map(|guard| guard.to_string());
-    let last = names.iter().filter_map(|name| Some(name.rsplit_once('.')?.1));
+    let last_segments = names.iter().filter_map(|name| Some(name.rsplit_once('.')?.1));
     let names = names.iter().map(String::as_str).chain(guards.iter().map(String::as_str));
-    let near = did_you_mean(subject, codes.chain(names).chain(last));
-    failure.help(near.unwrap_or_else(|| OTHERWISE.to_owned()))
+    let suggestion = did_you_mean(subject, codes.chain(names).chain(last_segments));
+    failure.help(suggestion.unwrap_or_else(|| OTHERWISE.to_owned()))
 }

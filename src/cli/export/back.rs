@@ -1,6 +1,6 @@
-//! Checks the manifests before they are written: they must be valid, and plan to nothing against
-//! the live state just read. Otherwise a fault of the export would only be noticed when a plan
-//! undoes something.
+//! Checks the manifests before they are written: they must be valid, and a plan for them must have no
+//! steps with the live state just read. So users do not find a fault of the export only when a plan
+//! changes live values.
 
 use std::sync::Arc;
 
@@ -11,28 +11,27 @@ use super::{
 use crate::{
     apply,
     export::Export,
-    kind::Created,
-    manifest::{self, Config, LoadEnvironment, RESERVED},
+    kind::CreatedContainers,
+    manifest::{self, Config, LoadEnvironment, RESERVED_FILES},
     observe::Observer,
     plan,
     secret::{Reference, Secrets},
 };
 
-/// The faults of `written` as manifests for the live state, one line each.
+/// The faults of the manifests in `export`, compared with the live state, one line each.
 ///
 /// # Errors
 /// If all further requests would fail too.
 pub(super) async fn verify(
-    written: &Export,
+    export: &Export,
     mut lives: LiveStates,
     observer: &Observer,
     config: &Config,
     cx: &RunContext,
 ) -> Result<Vec<String>, CommandError> {
-    let files = written
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
+    let files = export.files.iter().filter(|file| {
+        file.path.ends_with(".yaml") && !RESERVED_FILES.contains(&file.path.as_str())
+    });
     let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
     let today = LoadEnvironment::of_process().today;
     let desired = match manifest::load_texts(texts, today, config) {
@@ -42,24 +41,24 @@ pub(super) async fn verify(
             return Ok(vec!["the exported manifests have errors".to_owned()]);
         }
     };
-    let values = written.secrets.iter();
+    let values = export.secrets.iter();
     let values = values.map(|(name, value)| (name.clone(), value.expose().to_owned()));
     let mut secrets = Secrets::new("", values);
-    secrets.resolve(written.secrets.keys().cloned().map(Reference::Env));
+    secrets.resolve(export.secrets.keys().cloned().map(Reference::Env));
     let settings = plan::PlanSettings {
-        created: Created::default(),
-        ..plan::PlanSettings::of(observer.caller().clone(), Arc::new(secrets), &desired)
+        created: CreatedContainers::default(),
+        ..plan::PlanSettings::for_run(observer.caller().clone(), Arc::new(secrets), &desired)
     };
-    let mut wrong = Vec::new();
+    let mut faults = Vec::new();
     for container in &desired.containers {
         let Some(live) = lives.get_mut(&container.path) else { continue };
-        let plan = apply::plan(observer, container, live, &settings).await?;
+        let plan = apply::plan_with_answers(observer, container, live, &settings).await?;
         let steps = plan.steps.iter().chain(&plan.watched).map(|step| &step.address);
-        wrong.extend(steps.map(|address| format!("a plan would change `{address}`")));
+        faults.extend(steps.map(|address| format!("a plan would change `{address}`")));
         let problems = plan.problems.iter();
-        wrong.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
+        faults.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
         let unread = plan.incomplete.iter();
-        wrong.extend(unread.map(|unread| format!("{}: {}", unread.address, unread.reason)));
+        faults.extend(unread.map(|unread| format!("{}: {}", unread.address, unread.reason)));
     }
-    Ok(wrong)
+    Ok(faults)
 }

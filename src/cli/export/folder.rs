@@ -9,17 +9,17 @@ use std::{
 use crate::{
     cli::{CommandError, cannot_write, write_files},
     export::Export,
-    manifest::RESERVED,
+    manifest::RESERVED_FILES,
 };
 
 /// The schema for editors, in some folder of the repository.
-const SCHEMA: &str = "schemas/manifest.schema.json";
+const SCHEMA_PATH: &str = "schemas/manifest.schema.json";
 
 /// Refuses the folder `root` if it is not empty. Hidden files, such as `.git`, do not count.
 ///
 /// # Errors
 /// If there is something in it.
-pub(super) fn check(root: &Path) -> Result<(), CommandError> {
+pub(super) fn check_empty(root: &Path) -> Result<(), CommandError> {
     let names = match fs::read_dir(root) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -39,27 +39,27 @@ pub(super) fn check(root: &Path) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// If something cannot be written; then nothing has changed.
-pub(super) fn write(
+pub(super) fn write_export(
     root: &Path,
-    written: &Export,
+    export: &Export,
     secrets: Option<&Path>,
 ) -> Result<usize, CommandError> {
-    let files = written.files.iter().map(|file| {
+    let files = export.files.iter().map(|file| {
         let path = root.join(&file.path);
-        let is_manifest = !RESERVED.contains(&file.path.as_str());
+        let is_manifest = !RESERVED_FILES.contains(&file.path.as_str());
         let modeline = if is_manifest { modeline(&path) } else { String::new() };
-        write_files::FileEdit { path, old: None, new: modeline + &file.text }
+        write_files::FileEdit { path, old_text: None, new_text: modeline + &file.text }
     });
     let mut files: Vec<_> = files.collect();
-    let count = written.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
-    if !written.secrets.is_empty() {
+    let count = export.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
+    if !export.secrets.is_empty() {
         let path = root.join("secrets.env.example");
-        files.push(write_files::FileEdit { path, old: None, new: example(written) });
+        files.push(write_files::FileEdit { path, old_text: None, new_text: example_text(export) });
     }
     if let Some(file) = secrets {
-        write_secrets(file, written).map_err(|error| cannot_write(file, &error))?;
+        write_secrets(file, export).map_err(|error| cannot_write(file, &error))?;
     }
-    let result = write_files::all(&files);
+    let result = write_files::write_all(&files);
     if let (Err(_), Some(file)) = (&result, secrets) {
         let _ = fs::remove_file(file);
     }
@@ -72,16 +72,18 @@ pub(super) fn modeline(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut folders = path.ancestors().skip(1);
     let top = folders.clone().position(|folder| folder.join(".git").exists());
-    let schema = folders.position(|folder| folder.join(SCHEMA).is_file());
+    let schema = folders.position(|folder| folder.join(SCHEMA_PATH).is_file());
     match schema.filter(|steps| top.is_some_and(|top| *steps <= top)) {
-        Some(up) => format!("# yaml-language-server: $schema={}{SCHEMA}\n", "../".repeat(up)),
+        Some(steps_up) => {
+            format!("# yaml-language-server: $schema={}{SCHEMA_PATH}\n", "../".repeat(steps_up))
+        }
         None => String::new(),
     }
 }
 
 /// The variables to set before applying.
-fn example(written: &Export) -> String {
-    let names = written.secrets.keys().map(|name| format!("{name}=''\n"));
+fn example_text(export: &Export) -> String {
+    let names = export.secrets.keys().map(|name| format!("{name}=''\n"));
     let names = names.collect::<String>();
     format!("# Values of the references in the manifests.\n{names}")
 }
@@ -91,7 +93,7 @@ fn example(written: &Export) -> String {
 /// # Errors
 /// Why it cannot be used.
 pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), CommandError> {
-    let [parent, folder] = [folder_of(file), folder].map(|path| {
+    let [parent, folder] = [parent_folder(file), folder].map(|path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.canonicalize().unwrap_or(path)
     });
@@ -106,26 +108,26 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), CommandErr
     Ok(())
 }
 
-/// Writes the values as shell assignments, readable only by the owner. What the service does not
-/// show is left empty.
-fn write_secrets(file: &Path, written: &Export) -> io::Result<()> {
+/// Writes the values as shell assignments into a file that only its owner can read. Values that the
+/// service does not show are empty.
+fn write_secrets(file: &Path, export: &Export) -> io::Result<()> {
     let mut text = String::new();
-    for (name, value) in &written.secrets {
-        text += &if written.unshown.contains(name) {
+    for (name, value) in &export.secrets {
+        text += &if export.unshown_secrets.contains(name) {
             format!("# The service does not show it.\n{name}=''\n")
         } else {
             format!("{name}='{}'\n", value.expose().replace('\'', r"'\''"))
         };
     }
     // Nobody else can read a temporary file.
-    let mut beside = tempfile::NamedTempFile::new_in(folder_of(file))?;
-    beside.write_all(text.as_bytes())?;
-    beside.as_file().sync_all()?;
-    beside.persist(file)?;
+    let mut temporary_file = tempfile::NamedTempFile::new_in(parent_folder(file))?;
+    temporary_file.write_all(text.as_bytes())?;
+    temporary_file.as_file().sync_all()?;
+    temporary_file.persist(file)?;
     Ok(())
 }
 
-fn folder_of(file: &Path) -> &Path {
+fn parent_folder(file: &Path) -> &Path {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }

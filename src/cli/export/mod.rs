@@ -1,8 +1,8 @@
-//! `undrift export`: writes what exists as manifests that plan to nothing.
+//! `undrift export`: writes the live state as manifests for which a plan has no steps.
 //!
-//! It finds what exists below the given paths and reads it as a plan would. It writes nothing
-//! before everything was read and planned back. [`crate::export`] decides about the content of the
-//! files; `folder` puts them in place, all of them or none.
+//! It finds the groups and projects below the given paths and reads them as a plan does. Before it
+//! writes, it has read everything and has checked the manifests with a plan. [`crate::export`] decides
+//! about the content of the files; `folder` writes all of them, or none.
 
 mod back;
 mod folder;
@@ -30,9 +30,9 @@ use crate::{
         Config, LoadEnvironment, Manages,
         config::{self, FILE},
     },
-    observe::{Existing, Observer},
+    observe::{ExistingContainers, Observer},
     selection::Selection,
-    text::{alternatives, count, did_you_mean, escape, few_listed, joined},
+    text::{alternatives, count, did_you_mean, escape, join_words, list_first},
 };
 
 /// The options of `export`.
@@ -40,7 +40,7 @@ use crate::{
 #[command(after_help = include_str!("../help/export.txt"))]
 pub(super) struct Args {
     /// Group or project to export, with all that is in it: a path, or a glob over paths
-    #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::over_paths)]
+    #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::for_paths)]
     paths: Vec<Glob>,
     /// Folder to write into; must be empty, unless `--update` is given
     #[arg(short, long, value_name = "DIR")]
@@ -101,7 +101,7 @@ fn values() -> impl TypedValueParser<Value = Values> {
 impl Args {
     /// Refuses options that contradict each other, before anything is read.
     fn check(&self) -> Result<(), CommandError> {
-        let names: Vec<_> = catalogue::everywhere().map(|section| section.section).collect();
+        let names: Vec<_> = catalogue::all_sections().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
             let failure = CommandError::usage(format!("unknown section `{}`", escape(name)));
             let near = did_you_mean(name, names.iter().copied());
@@ -124,7 +124,7 @@ impl Args {
     }
 
     /// What to export into a folder whose manifests may declare what is within `manages`.
-    async fn settings(
+    async fn read_settings(
         &self,
         observer: &Observer,
         manages: Option<&Manages>,
@@ -149,19 +149,19 @@ impl Args {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     args.check()?;
-    let empty = folder::check(&args.dir);
-    if args.update && empty.is_err() {
+    let empty_check = folder::check_empty(&args.dir);
+    if args.update && empty_check.is_err() {
         return update::run(&args, cx).await;
     }
-    empty?;
+    empty_check?;
     if let Some(file) = &args.secrets {
         folder::check_secrets(file, &args.dir)?;
     }
-    let manages = manages(&args.dir, cx)?;
-    let (endpoint, config) = args.connect.without_manifests(None, cx).await?;
-    let (written, exit) = read(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
-    let files = folder::write(&args.dir, &written, args.secrets.as_deref())?;
-    cx.output.print(&summary(&args, &written, files))?;
+    let manages = find_manages(&args.dir, cx)?;
+    let (endpoint, config) = args.connect.find_endpoint_and_config(None, cx).await?;
+    let (export, exit) = read_export(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
+    let files = folder::write_export(&args.dir, &export, args.secrets.as_deref())?;
+    cx.output.print(&summary(&args, &export, files))?;
     Ok(exit)
 }
 
@@ -170,7 +170,7 @@ type LiveStates = BTreeMap<Arc<str>, Live>;
 
 /// Reads everything; each step needs the results of the one before. The result is complete, or
 /// names what is missing.
-async fn read(
+async fn read_export(
     args: &Args,
     endpoint: &Endpoint,
     (config, manages): (&Config, Option<&Manages>),
@@ -179,7 +179,7 @@ async fn read(
     let secrets = Arc::new(endpoint.secrets());
     let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
-    let settings = args.settings(&observer, manages).await?;
+    let settings = args.read_settings(&observer, manages).await?;
     let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
     let containers: Vec<Container> = containers
@@ -188,11 +188,13 @@ async fn read(
     if containers.is_empty() {
         return Err(CommandError::usage("`--only` and `--exclude` select nothing"));
     }
-    let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
-    let found = RefCell::new((ExportBuilder::new(settings, existing.deleting), LiveStates::new()));
-    let each = async |container: &Container, mut live: Live| {
-        let names = observer.called(ExportBuilder::ids(container.scope, &live)).await?;
-        let (builder, lives) = &mut *found.borrow_mut();
+    let progress = Progress::for_reading(containers.iter(), observer.client(), &cx.output);
+    let collected =
+        RefCell::new((ExportBuilder::new(settings, existing.deleting), LiveStates::new()));
+    let add_container = async |container: &Container, mut live: Live| {
+        let names =
+            observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
+        let (builder, lives) = &mut *collected.borrow_mut();
         builder.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.with_names_found_by_id());
         lives.insert(container.path.clone(), live);
@@ -200,23 +202,23 @@ async fn read(
         Ok(())
     };
     let containers: Vec<&Container> = containers.iter().collect();
-    let ahead = args.connect.in_flight(config).most();
-    observer.read_all(&containers, ahead, each).await?;
+    let max_concurrent = args.connect.in_flight(config).max();
+    observer.read_all(&containers, max_concurrent, add_container).await?;
     drop(progress);
-    let (mut builder, lives) = found.into_inner();
+    let (mut builder, lives) = collected.into_inner();
     let is_read = report_unread(&mut builder, args, cx)?;
-    let written = builder.finish();
-    for note in &written.notes {
+    let export = builder.finish();
+    for note in &export.notes {
         cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
-    let wrong = back::verify(&written, lives, &observer, config, cx).await?;
-    for what in &wrong {
-        cx.output.eprint(&format!("warning: {}\n", escape(what)));
+    let faults = back::verify(&export, lives, &observer, config, cx).await?;
+    for fault in &faults {
+        cx.output.eprint(&format!("warning: {}\n", escape(fault)));
     }
-    if !wrong.is_empty() && !args.partial {
+    if !faults.is_empty() && !args.partial {
         return Err(nothing_written("the exported manifests do not match the live state"));
     }
-    Ok((written, Exit::Incomplete.when(!is_read || !wrong.is_empty())))
+    Ok((export, Exit::Incomplete.only_if(!is_read || !faults.is_empty())))
 }
 
 /// Prints what was not read and what is left out. Returns true if the export is complete; with
@@ -229,31 +231,31 @@ fn report_unread(
     args: &Args,
     cx: &RunContext,
 ) -> Result<bool, CommandError> {
-    eprint_missing("could not read", builder.missing(), cx);
-    eprint_missing("left out", builder.left_out(), cx);
-    let missing = builder.missing().len();
+    eprint_missing("could not read", builder.missing_reads(), cx);
+    eprint_missing("left out", builder.omitted_reads(), cx);
+    let missing = builder.missing_reads().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
     }
-    Ok(missing == 0 && (args.partial || builder.left_out().is_empty()))
+    Ok(missing == 0 && (args.partial || builder.omitted_reads().is_empty()))
 }
 
-fn eprint_missing(words: &str, all: &[export::IncompleteRead], cx: &RunContext) {
+fn eprint_missing(words: &str, reads: &[export::IncompleteRead], cx: &RunContext) {
     let line =
-        |one: &export::IncompleteRead| format!("warning: {words} {}: {}", one.what, one.cause);
+        |one: &export::IncompleteRead| format!("warning: {words} {}: {}", one.subject, one.cause);
     let key = |one: &export::IncompleteRead| one.cause.message.replace(&one.cause.request, "");
-    cx.output.eprint_lines(all, "object", key, [&line, &|one| one.what.clone()]);
+    cx.output.eprint_lines(reads, "object", key, [&line, &|one| one.subject.clone()]);
 }
 
-fn nothing_written(why: &str) -> CommandError {
+fn nothing_written(reason: &str) -> CommandError {
     let failure =
-        CommandError::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {why}"));
+        CommandError::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {reason}"));
     failure.help("run export again, or pass `--partial` to write the rest")
 }
 
-/// What the manifests in `folder` may declare: by the `undrift.yaml` that `check` would use. The
-/// folder may not exist yet.
-fn manages(folder: &Path, cx: &RunContext) -> Result<Option<Manages>, CommandError> {
+/// The paths that manifests in `folder` may declare, according to the `undrift.yaml` that `check`
+/// uses. The folder need not exist.
+fn find_manages(folder: &Path, cx: &RunContext) -> Result<Option<Manages>, CommandError> {
     let folder = std::path::absolute(folder)?;
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
@@ -270,10 +272,10 @@ async fn find_existing(
     settings: &ExportSettings,
     observer: &Observer,
     cx: &RunContext,
-) -> Result<Existing, CommandError> {
-    let mut existing = observer.existing(&args.paths).await?;
-    if existing.personal > 0 {
-        let personal = count(existing.personal, "project");
+) -> Result<ExistingContainers, CommandError> {
+    let mut existing = observer.list_existing(&args.paths).await?;
+    if existing.personal_count > 0 {
+        let personal = count(existing.personal_count, "project");
         let note = format!(
             "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
@@ -287,53 +289,54 @@ async fn find_existing(
         return Err(CommandError::usage("everything there is marked for deletion"));
     }
     existing.containers.retain(|_, (_, path)| settings.touches(path));
-    stay_inside(&mut existing, settings, cx)?;
+    remove_outside(&mut existing, settings, cx)?;
     Ok(existing)
 }
 
-/// Removes what the manifests must not declare, and names it.
-fn stay_inside(
-    existing: &mut Existing,
+/// Removes the objects that the manifests must not declare, and reports them.
+fn remove_outside(
+    existing: &mut ExistingContainers,
     settings: &ExportSettings,
     cx: &RunContext,
 ) -> Result<(), CommandError> {
     let Some(manages) = &settings.manages else { return Ok(()) };
     let all = std::mem::take(&mut existing.containers).into_iter();
-    let (inside, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        all.partition(|(_, (_, path))| manages.holds(path));
-    existing.containers = inside;
-    let outside: Vec<_> = outside.into_values().map(|(_, path)| path).collect();
-    existing.deleting.retain(|path| manages.holds(path));
+    let (inside_containers, outside_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        all.partition(|(_, (_, path))| manages.allows_path(path));
+    existing.containers = inside_containers;
+    let outside: Vec<_> = outside_containers.into_values().map(|(_, path)| path).collect();
+    existing.deleting.retain(|path| manages.allows_path(path));
     if existing.containers.is_empty() && !outside.is_empty() {
         let failure =
             CommandError::usage(format!("everything there is outside of `manages` in {FILE}"));
         return Err(failure.help("name another path or another folder, or extend `manages`"));
     }
     let paths = existing.containers.values().map(|(_, path)| path.clone());
-    let in_part: Vec<_> = paths.filter(|path| !manages.holds_all_sections(path)).collect();
+    let partial_paths: Vec<_> = paths.filter(|path| !manages.allows_all_sections(path)).collect();
     for (what, paths) in [
         ("skipped, because they are outside of", outside),
-        ("exported only with the sections of", in_part),
+        ("exported only with the sections of", partial_paths),
     ] {
         if !paths.is_empty() {
             let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
-            let paths = few_listed(&paths);
+            let paths = list_first(&paths);
             cx.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
         }
     }
     Ok(())
 }
 
-fn summary(args: &Args, written: &Export, files: usize) -> String {
-    let counts = Scope::ALL.iter().filter_map(|scope| Some((written.count.get(scope)?, scope)));
+fn summary(args: &Args, export: &Export, files: usize) -> String {
+    let counts =
+        Scope::ALL.iter().filter_map(|scope| Some((export.container_counts.get(scope)?, scope)));
     let counts = counts.filter(|(number, _)| **number > 0);
     let counted: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();
     let dir = args.dir.display();
-    let next = format!("undrift check {dir}");
+    let next_command = format!("undrift check {dir}");
     format!(
         "exported {} into {} in `{dir}`\nnext: {}\n",
-        joined(&counted),
+        join_words(&counted),
         count(files, "file"),
-        alternatives(&[next])
+        alternatives(&[next_command])
     )
 }

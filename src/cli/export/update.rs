@@ -11,12 +11,14 @@ use std::{
 
 use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
-    absorb::{self, AbsorbError, AbsorbRefusal, Absorbed, Compared, Contents, Goal, Mode},
+    absorb::{
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents, Goal,
+    },
     address::{Address, Selector},
     api::ApiError,
     cli::{
         CommandError, CommandResult, Exit, RunContext, Session,
-        absorb::{ManifestTexts, compare, render_edits},
+        absorb::{ManifestTexts, compare_containers, render_edits},
     },
     desired::{Container, Desired},
     diagnostic::FileName,
@@ -35,9 +37,9 @@ use crate::{
 struct Differences {
     additions: Vec<Goal>,
     changes: Vec<Goal>,
-    refused: Vec<AbsorbRefusal>,
+    refusals: Vec<AbsorbRefusal>,
     /// The texts that are live and no secrets.
-    plain: BTreeSet<String>,
+    public_texts: BTreeSet<String>,
 }
 
 impl ManifestTexts<'_> {
@@ -53,15 +55,15 @@ impl ManifestTexts<'_> {
     }
 
     /// Starts a document for the container at `path`, in the file that an export would use.
-    fn begin(&mut self, scope: Scope, path: &str, watch: bool) {
-        let file = self.dir.join(export::stem(scope, path) + ".yaml");
+    fn begin_document(&mut self, scope: Scope, path: &str, watch: bool) {
+        let file = self.dir.join(export::file_stem(scope, path) + ".yaml");
         let existing = self.paths.iter().find(|(_, path)| **path == file).map(|(name, _)| name);
         let name = existing.cloned().unwrap_or_else(|| {
             file.strip_prefix(".").unwrap_or(&file).display().to_string().into()
         });
-        let before = self.read(&name).ok();
-        let text = before.clone().unwrap_or_default();
-        let between = if text.trim().is_empty() {
+        let old_text = self.read(&name).ok();
+        let text = old_text.clone().unwrap_or_default();
+        let separator = if text.trim().is_empty() {
             folder::modeline(&file)
         } else if text.ends_with('\n') {
             "---\n".to_owned()
@@ -72,38 +74,39 @@ impl ManifestTexts<'_> {
         head.extend(watch.then(|| Item::value("watch", true)));
         let document = write::document(&head);
         self.paths.entry(name.clone()).or_insert(file);
-        self.old.entry(name.clone()).or_insert(before);
-        self.new.insert(name, text + &between + &document);
+        self.old_texts.entry(name.clone()).or_insert(old_text);
+        self.new_texts.insert(name, text + &separator + &document);
     }
 
     /// Edits the texts so that they declare the live values; refuses what cannot be edited.
-    fn edited(
+    fn edit_texts(
         &self,
-        before: &Desired,
+        desired: &Desired,
         mut goals: Vec<Goal>,
-        refused: &mut Vec<AbsorbRefusal>,
+        refusals: &mut Vec<AbsorbRefusal>,
     ) -> Result<(Absorbed, Vec<Goal>), CommandError> {
         loop {
-            match self.absorb(before, &goals, Mode::Own) {
+            match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
-                Err(AbsorbError::Wrong(why)) => return Err(self.refuse_invalid(&why)),
-                Err(AbsorbError::Refused(some)) => {
+                Err(AbsorbError::InvalidResult(why)) => return Err(self.refuse_invalid(&why)),
+                Err(AbsorbError::Refused(new_refusals)) => {
                     let number = goals.len();
-                    let addresses: BTreeSet<_> = some.iter().map(|it| &it.address).collect();
+                    let addresses: BTreeSet<_> =
+                        new_refusals.iter().map(|it| &it.address).collect();
                     goals.retain(|goal| !addresses.contains(&goal.address));
                     if goals.len() == number {
                         return Err(nothing_written("an edit failed"));
                     }
-                    refused.extend(some);
+                    refusals.extend(new_refusals);
                 }
             }
         }
     }
 
     /// The old and new text of each file.
-    fn files(&self) -> BTreeMap<FileName, (String, String)> {
-        let files = self.new.iter().map(|(name, new)| {
-            let old = self.old[name].clone().unwrap_or_default();
+    fn old_and_new_texts(&self) -> BTreeMap<FileName, (String, String)> {
+        let files = self.new_texts.iter().map(|(name, new)| {
+            let old = self.old_texts[name].clone().unwrap_or_default();
             (name.clone(), (old, new.clone()))
         });
         files.collect()
@@ -114,7 +117,7 @@ impl ManifestTexts<'_> {
 pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let (texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
     let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
-    let session = texts.open(manifests, &[], &args.connect).await?;
+    let session = texts.open_session(manifests, &[], &args.connect).await?;
     update(args, texts, manages.as_ref(), desired, &session).await
 }
 
@@ -126,78 +129,79 @@ async fn update(
     session: &Session,
 ) -> CommandResult {
     let cx = texts.cx;
-    let settings = args.settings(&session.observer, manages).await?;
+    let settings = args.read_settings(&session.observer, manages).await?;
     let existing = find_existing(args, &settings, &session.observer, cx).await?;
     let selected: BTreeMap<&str, &(Scope, _)> =
         existing.containers.iter().map(|(lower, found)| (lower.as_str(), found)).collect();
-    let mut new: BTreeSet<&str> = selected.keys().copied().collect();
+    let mut new_paths: BTreeSet<&str> = selected.keys().copied().collect();
     for container in &desired.containers {
-        for path in container.former().chain([&*container.path]) {
-            new.remove(&*path.to_lowercase());
+        for path in container.former_paths().chain([&*container.path]) {
+            new_paths.remove(&*path.to_lowercase());
         }
     }
     let is_selected =
         |container: &&Container| selected.contains_key(container.path.to_lowercase().as_str());
-    let missing = desired.containers.iter().filter(|one| !new.is_empty() && !is_selected(one));
-    let (renamed, lost) = find_moved(missing, session).await?;
-    new.retain(|lower| lost.is_empty() && !renamed.contains_key(*lower));
-    for (scope, path) in new.iter().map(|lower| selected[lower]) {
-        texts.begin(*scope, path, args.watch);
+    let missing =
+        desired.containers.iter().filter(|one| !new_paths.is_empty() && !is_selected(one));
+    let (renamed, unlocated) = find_renamed(missing, session).await?;
+    new_paths.retain(|lower| unlocated.is_empty() && !renamed.contains_key(*lower));
+    for (scope, path) in new_paths.iter().map(|lower| selected[lower]) {
+        texts.begin_document(*scope, path, args.watch);
     }
-    if !new.is_empty() {
+    if !new_paths.is_empty() {
         desired = texts.desired()?;
     }
     let containers: Vec<&Container> = desired.containers.iter().filter(is_selected).collect();
     let mut builder = ExportBuilder::new(settings.clone(), existing.deleting.clone());
-    let Differences { additions, changes, mut refused, plain } =
-        find_differences(&containers, &new, &settings, &mut builder, session, cx).await?;
+    let Differences { additions, changes, refusals: mut refused, public_texts: plain } =
+        find_differences(&containers, &new_paths, &settings, &mut builder, session, cx).await?;
     let renamed = renamed.into_iter().filter(|(lower, _)| selected.contains_key(&**lower));
     refused.extend(renamed.map(|(_, refusal)| refusal));
-    refused.extend(lost);
+    refused.extend(unlocated);
     let is_read = report_unread(&mut builder, args, cx)?;
-    let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
-    texts.store(&added);
-    let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
-    // Both share the screen.
+    let (absorbed_additions, additions) = texts.edit_texts(&desired, additions, &mut refused)?;
+    texts.store_edits(&absorbed_additions);
+    let (absorbed_changes, changes) = texts.edit_texts(&texts.desired()?, changes, &mut refused)?;
+    // The edits of additions and of differences share the lines of the screen.
     let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
     let style = cx.output.style;
-    cx.output.print(&render_edits(&texts.files(), &plain, max_lines, style))?;
+    cx.output.print(&render_edits(&texts.old_and_new_texts(), &plain, max_lines, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&render_edits(&changed.files, &plain, max_lines, style))?;
+        cx.output.print(&render_edits(&absorbed_changes.files, &plain, max_lines, style))?;
     }
-    for AbsorbRefusal { address, why, .. } in &refused {
+    for AbsorbRefusal { address, reason: why, .. } in &refused {
         cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
     texts.write()?;
-    cx.output.eprint(&summary(args, new.len(), &additions, &changes, texts.new.len()));
-    Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
+    cx.output.eprint(&summary(args, new_paths.len(), &additions, &changes, texts.new_texts.len()));
+    Ok(Exit::Incomplete.only_if(!is_read || !refused.is_empty()))
 }
 
 /// Those of `declared` that were renamed by hand, by their present path in lower case, and those
 /// that may have any path: each with the reason why nothing is added for it.
-async fn find_moved(
+async fn find_renamed(
     declared: impl Iterator<Item = &Container>,
     session: &Session,
 ) -> Result<(BTreeMap<String, AbsorbRefusal>, Vec<AbsorbRefusal>), ApiError> {
     let declared: Vec<_> = declared
         .map(|container| {
-            let mut bare = Container { sections: Vec::new(), ..container.clone() };
-            bare.life.unlisted_projects = None;
-            bare
+            let mut bare_container = Container { sections: Vec::new(), ..container.clone() };
+            bare_container.lifecycle.unlisted_projects = None;
+            bare_container
         })
         .collect();
-    let found = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
-    let look = async |container: &Container, live: Live| {
+    let collected = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
+    let classify_container = async |container: &Container, live: Live| {
         let (path, origin) = (escape(&container.path), &container.origin);
-        let why = match live.presence {
+        let reason = match live.presence {
             Presence::Here(..) | Presence::Missing(_) | Presence::NoNamespace(_) => return Ok(()),
             Presence::Moved { to: Some(to) } => {
                 let new = escape(&to);
                 let why =
                     format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
                 let refusal = AbsorbRefusal::new(&Address::container(to.as_str().into()), why);
-                found.borrow_mut().0.insert(to.to_lowercase(), refusal);
+                collected.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
             }
             Presence::Moved { to: None } => "it was renamed by hand".to_owned(),
@@ -205,24 +209,24 @@ async fn find_moved(
             Presence::Halfway { at, .. } => format!("something exists at `{}`", escape(&at)),
             Presence::Unreadable(cause) => cause.to_string(),
         };
-        let why = format!("{why}; each new group or project may be this one, so none is added");
-        found.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
+        let why = format!("{reason}; each new group or project may be this one, so none is added");
+        collected.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
         Ok(())
     };
     session
         .observer
-        .read_all(&declared.iter().collect::<Vec<_>>(), session.concurrency, look)
+        .read_all(&declared.iter().collect::<Vec<_>>(), session.concurrency, classify_container)
         .await?;
-    let (renamed, mut lost) = found.into_inner();
-    lost.sort_by(|a, b| a.address.cmp(&b.address));
-    Ok((renamed, lost))
+    let (renamed, mut unlocated) = collected.into_inner();
+    unlocated.sort_by(|a, b| a.address.cmp(&b.address));
+    Ok((renamed, unlocated))
 }
 
-/// Reads `containers`, of which those at the lower-case paths `new` are new, and sorts their
-/// differences from the manifests.
+/// Reads `containers` and sorts their differences from the manifests. Those with a lower-case path in
+/// `new_paths` are new.
 async fn find_differences(
     containers: &[&Container],
-    new: &BTreeSet<&str>,
+    new_paths: &BTreeSet<&str>,
     settings: &ExportSettings,
     builder: &mut ExportBuilder,
     session: &Session,
@@ -231,36 +235,49 @@ async fn find_differences(
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
     let everything = Selection { only, exclude: Vec::new() };
     let mut differences = Differences::default();
-    let each = |seen: &Compared<'_>| {
-        let Compared { container, live, names, .. } = seen;
-        let (goals, refused) = absorb::find_drift(seen, &everything);
+    let collect_differences = |comparison: &ContainerComparison<'_>| {
+        let ContainerComparison { container, live, names, .. } = comparison;
+        let (goals, refused) = absorb::find_drift(comparison, &everything);
         let goals = goals.into_iter().filter(|goal| settings.holds(&goal.address));
         let (additions, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
         builder.add(container.scope, &container.path, live, names);
-        let is_new = new.contains(container.path.to_lowercase().as_str());
-        let mut lacking = absorb::find_missing(seen, is_new);
-        lacking.extend(additions);
-        // What is no secret here may be one elsewhere.
-        let excerpt = seen.words.filter(|_| !lacking.is_empty() || !changes.is_empty());
-        differences.plain.extend(excerpt.into_iter().flat_map(Excerpt::texts));
-        differences.additions.extend(lacking);
+        let is_new = new_paths.contains(container.path.to_lowercase().as_str());
+        let mut missing = absorb::find_missing(comparison, is_new);
+        missing.extend(additions);
+        // A text that is no secret in this place may be a secret in another one.
+        let excerpt = comparison.excerpt.filter(|_| !missing.is_empty() || !changes.is_empty());
+        differences.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
+        differences.additions.extend(missing);
         differences.changes.extend(changes);
         // The export reports sections that were not read.
         let refused = refused.into_iter();
         differences
-            .refused
+            .refusals
             .extend(refused.filter(|it| !it.is_unread && settings.holds(&it.address)));
     };
-    compare(session, containers, (export::with_all_sections, settings), cx, each).await?;
+    compare_containers(
+        session,
+        containers,
+        (export::with_all_sections, settings),
+        cx,
+        collect_differences,
+    )
+    .await?;
     differences.additions.sort_by(|a, b| a.address.cmp(&b.address));
     differences.changes.sort_by(|a, b| a.address.cmp(&b.address));
-    differences.refused.sort_by(|a, b| a.address.cmp(&b.address));
+    differences.refusals.sort_by(|a, b| a.address.cmp(&b.address));
     Ok(differences)
 }
 
-fn summary(args: &Args, new: usize, added: &[Goal], changes: &[Goal], files: usize) -> String {
-    let counted = [(new, "new group or project"), (added.len(), "entry")];
+fn summary(
+    args: &Args,
+    new_count: usize,
+    added: &[Goal],
+    changes: &[Goal],
+    files: usize,
+) -> String {
+    let counted = [(new_count, "new group or project"), (added.len(), "entry")];
     let counted = counted.into_iter().filter(|(number, _)| *number > 0);
     let counted: Vec<_> = counted.map(|(number, noun)| count(number, noun)).collect();
     let added = if counted.is_empty() {
@@ -269,7 +286,7 @@ fn summary(args: &Args, new: usize, added: &[Goal], changes: &[Goal], files: usi
         format!("added {} to {}\n", counted.join(" with "), count(files, "file"))
     };
     let dir = args.dir.display();
-    match changes.iter().map(Goal::differences).sum() {
+    match changes.iter().map(Goal::count_differences).sum() {
         0 => added,
         number => format!(
             "{added}{} not written; to write one, run `undrift absorb ADDRESS -d {dir} --write`\n",

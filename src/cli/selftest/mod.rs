@@ -46,7 +46,7 @@ const NAME_PREFIX: &str = "undrift-selftest-";
 const MAX_CONCURRENT: usize = 4;
 /// How often to look whether the group is gone, and by how much each pause is longer than the one
 /// before: 30 seconds in all.
-const MAX_LOOKS: u32 = 15;
+const MAX_CHECKS: u32 = 15;
 const PAUSE_STEP: Duration = Duration::from_millis(250);
 
 /// The options of `selftest`.
@@ -84,7 +84,7 @@ fn tier(text: &str) -> Result<Tier, String> {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
-    let setup = prepare(&args, &tester.connect(cx).await?).await?;
+    let setup = prepare_setup(&args, &tester.connect(cx).await?).await?;
     cx.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
         cx.output.eprint("nothing was changed\n");
@@ -95,25 +95,28 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
     let signals = signal::watch(cx.output.clone(), interrupt, |_| {})?;
     tester.signals = Arc::clone(&signals);
-    let found = tester.phases(&setup, cx).await;
-    let is_clean = tester.clean(&setup, cx).await;
+    let deviations = tester.run_phases(&setup, cx).await;
+    let is_clean = tester.clean_up(&setup, cx).await;
     if let Some(signal) = signals.get() {
-        return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
+        return Ok(Exit::first_of([*signal, Exit::Unfinished.only_if(!is_clean)]));
     }
-    let found = found?;
+    let deviations = deviations?;
     let expected = run_sandbox(&setup, cx).await?;
-    let report = SelftestReport::new(&setup, &found, expected.as_ref());
+    let report = SelftestReport::new(&setup, &deviations, expected.as_ref());
     if let Some(file) = &args.output {
-        reports::write(file, &report.full_text())
+        reports::write_text(file, &report.full_text())
             .map_err(|error| reports::cannot_write(file, &error))?;
     }
-    cx.output.print(&report.screen(args.output.as_deref()))?;
-    let differs = !found.equals(&expected.unwrap_or_default());
-    Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
+    cx.output.print(&report.screen_text(args.output.as_deref()))?;
+    let has_differences = !deviations.equals(&expected.unwrap_or_default());
+    Ok(Exit::first_of([
+        Exit::Unfinished.only_if(!is_clean),
+        Exit::Differences.only_if(has_differences),
+    ]))
 }
 
 /// Checks that the named group may be used, and returns the setup for the manifests.
-async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, CommandError> {
+async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, CommandError> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
@@ -123,7 +126,9 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, CommandE
     };
     let path = group["full_path"].as_str().unwrap_or(path).to_owned();
     let id = group["id"].as_u64().unwrap_or_default();
-    if !observer.caller().administrator && observer.level(Scope::Group, id).await? < Some(OWNER) {
+    if !observer.caller().is_administrator
+        && observer.caller_level(Scope::Group, id).await? < Some(OWNER)
+    {
         let failure =
             CommandError::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
@@ -133,7 +138,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, CommandE
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
-        let reason = match observer.id(NamedObject::User, user).await? {
+        let reason = match observer.find_id(NamedObject::User, user).await? {
             None => "does not exist, or the token cannot see it",
             Some(id) if id == observer.caller().id => "is the token's own user",
             Some(_) => "",
@@ -161,23 +166,25 @@ async fn find_content(
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
-    let remains = format!("{path}/{NAME_PREFIX}");
-    let mut deleted: Vec<String> = Vec::new();
+    let remains_prefix = format!("{path}/{NAME_PREFIX}");
+    let mut deleted_prefixes: Vec<String> = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
         let rows = client.list_rows(list, Rows::with_id(&[])).await?;
         let paths: Vec<_> = rows
             .iter()
             .map(|row| row.get(name).and_then(Json::as_str).unwrap_or("something"))
             .collect();
-        for (row, path) in rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&remains)) {
+        for (row, path) in
+            rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&remains_prefix))
+        {
             let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
             if marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
-                deleted.push(format!("{path}/"));
+                deleted_prefixes.push(format!("{path}/"));
             }
         }
-        let found = paths
-            .into_iter()
-            .find(|path| !deleted.iter().any(|parent| format!("{path}/").starts_with(parent)));
+        let found = paths.into_iter().find(|path| {
+            !deleted_prefixes.iter().any(|parent| format!("{path}/").starts_with(parent))
+        });
         if let Some(found) = found {
             return Ok(Some(escape(found).into_owned()));
         }
@@ -219,7 +226,7 @@ async fn run_sandbox(
     let running = embedded::launch(config, &cx.output).await?;
     let found = Some(embedded::endpoint(&running, cx.env.clone())?);
     let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
-    let found = tester.phases(setup, cx).await;
+    let found = tester.run_phases(setup, cx).await;
     running.stop().await;
     found.map(Some)
 }
@@ -254,31 +261,35 @@ impl Tester {
     /// Connects outside a session.
     async fn connect(&self, cx: &RunContext) -> Result<Observer, CommandError> {
         let (root, config) = (Path::new("."), Config::default());
-        let endpoint = self.connect.endpoint(root, &config, cx).await?;
+        let endpoint = self.connect.find_endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
-        let secrets = Arc::new(endpoint.apart_from(secrets));
+        let secrets = Arc::new(endpoint.exclude_token(secrets));
         let client = self.connect.client(&endpoint, &config, secrets, &cx.output)?;
         Ok(Observer::connect(client).await?)
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(&self, setup: &TestSetup, cx: &RunContext) -> Result<Deviations, CommandError> {
-        let mut found = Deviations::default();
+    async fn run_phases(
+        &self,
+        setup: &TestSetup,
+        cx: &RunContext,
+    ) -> Result<Deviations, CommandError> {
+        let mut deviations = Deviations::default();
         for phase in SamplePhase::ALL {
-            let session = self.session(phase, setup, cx).await?;
-            carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
+            let session = self.open_session(phase, setup, cx).await?;
+            carry_out(phase, session.plan(cx).await?, &session, &mut deviations).await?;
             if self.signals.get().is_some() {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
-            let session = self.session(phase, setup, cx).await?;
-            found.add_repeated(phase, &session.plan(cx).await?);
+            let session = self.open_session(phase, setup, cx).await?;
+            deviations.add_repeated(phase, &session.plan(cx).await?);
         }
-        Ok(found)
+        Ok(deviations)
     }
 
     /// A session for the documents of a phase.
-    async fn session(
+    async fn open_session(
         &self,
         phase: SamplePhase,
         setup: &TestSetup,
@@ -286,8 +297,8 @@ impl Tester {
     ) -> Result<Session, CommandError> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
-        let surroundings = LoadEnvironment::of_process();
-        let loaded = manifest::load(self.folder.path(), &surroundings);
+        let load_environment = LoadEnvironment::of_process();
+        let loaded = manifest::load(self.folder.path(), &load_environment);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
             cx.output.eprint_diagnostics(&loaded.diagnostics);
@@ -296,9 +307,9 @@ impl Tester {
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
-        let args = SessionArgs::selecting(self.folder.path(), &[], &self.connect, Vec::new());
-        let opening = SessionBuilder::new(&args);
-        let session = opening.with(manifests, surroundings.today, cx).await?;
+        let args = SessionArgs::with_selection(self.folder.path(), &[], &self.connect, Vec::new());
+        let builder = SessionBuilder::new(&args);
+        let session = builder.open_manifests(manifests, load_environment.today, cx).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         self.signals.get().iter().for_each(|_| client.interrupt());
@@ -306,13 +317,13 @@ impl Tester {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, setup: &TestSetup, cx: &RunContext) -> bool {
+    async fn clean_up(&self, setup: &TestSetup, cx: &RunContext) -> bool {
         let root = escape(&setup.root);
-        let cleaned = match self.connect(cx).await {
+        let removal = match self.connect(cx).await {
             Ok(observer) => remove(&observer, &setup.root).await.map_err(CommandError::from),
             Err(failure) => Err(failure),
         };
-        let (is_clean, state) = match cleaned {
+        let (is_clean, state) = match removal {
             Ok(None) => return true,
             Ok(Some(true)) => (true, "is marked for deletion; the service deletes it later"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
@@ -331,17 +342,17 @@ async fn carry_out(
     phase: SamplePhase,
     mut plan: Plan,
     session: &Session,
-    found: &mut Deviations,
+    deviations: &mut Deviations,
 ) -> Result<(), CommandError> {
     let refused =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
     let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(CommandError::usage)?;
     plan.acknowledge(&refused, &Moves::default(), LoadEnvironment::of_process().today);
-    found.add_planned(phase, &plan);
+    deviations.add_planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
     let applied = session.apply(&approved, MAX_CONCURRENT, |_| ()).await;
     if !applied.interrupted {
-        found.add_applied(phase, &applied);
+        deviations.add_applied(phase, &applied);
     }
     match applied.ended_by {
         Some(error) => Err(error.into()),
@@ -359,16 +370,16 @@ async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiErro
     writer.send(delete.clone()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
     let id = id.to_string();
-    for looks in 1..=MAX_LOOKS {
+    for check_number in 1..=MAX_CHECKS {
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
         if group.is_marked {
             // If possible, delete it at once instead of after some days.
-            let at_once = delete.clone().query("permanently_remove", true);
-            if writer.send(at_once.query("full_path", group.path)).await.is_err() {
+            let permanent_request = delete.clone().query("permanently_remove", true);
+            if writer.send(permanent_request.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
             }
         }
-        client.clock().sleep(PAUSE_STEP * looks).await;
+        client.clock().sleep(PAUSE_STEP * check_number).await;
     }
     Ok(find_group(client, &id, path).await?.map(|group| group.is_marked))
 }
@@ -382,22 +393,22 @@ struct TestGroup {
     is_marked: bool,
 }
 
-/// The group with the id or path `handle`, if its path is `path`, or was before it was marked for
-/// deletion.
+/// The group with the id or path `reference`, if its path is `path`, or was `path` before it was marked
+/// for deletion.
 async fn find_group(
     client: &ReadClient,
-    handle: &str,
+    reference: &str,
     path: &str,
 ) -> Result<Option<TestGroup>, ApiError> {
-    let Some(answer) = read_group(client, handle).await? else { return Ok(None) };
+    let Some(answer) = read_group(client, reference).await? else { return Ok(None) };
     let is_marked = !answer["marked_for_deletion_on"].is_null();
     let id = answer["id"].as_u64().unwrap_or_default();
-    let live = answer["full_path"].as_str().unwrap_or_default();
-    let before = if is_marked { unmarked_path(live, id) } else { live };
-    Ok((before == path).then(|| TestGroup { id, path: live.to_owned(), is_marked }))
+    let current_path = answer["full_path"].as_str().unwrap_or_default();
+    let former_path = if is_marked { unmarked_path(current_path, id) } else { current_path };
+    Ok((former_path == path).then(|| TestGroup { id, path: current_path.to_owned(), is_marked }))
 }
 
-/// The answer for the group with the id or path `handle`, if it exists.
+/// The answer for the group with the id or path `reference`, if it exists.
 async fn read_group(client: &ReadClient, handle: &str) -> Result<Option<Json>, ApiError> {
     let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
     match client.get_object(request, &["id", "full_path"]).await {

@@ -75,7 +75,7 @@ impl fmt::Display for Deviation {
             (None, None) => {}
         }
         if !self.fields.is_empty() {
-            write!(f, " ({})", text::listed(&self.fields))?;
+            write!(f, " ({})", text::list_names(&self.fields))?;
         }
         Ok(())
     }
@@ -86,9 +86,9 @@ impl fmt::Display for Deviation {
 pub(super) struct Deviations {
     findings: BTreeSet<Deviation>,
     /// How many steps were carried out in each phase.
-    done: BTreeMap<SamplePhase, usize>,
+    step_counts: BTreeMap<SamplePhase, usize>,
     /// The sections that the service refuses, as those of a feature that is not set up.
-    refused: BTreeSet<(Scope, &'static str)>,
+    refused_sections: BTreeSet<(Scope, &'static str)>,
 }
 
 impl Deviations {
@@ -110,7 +110,7 @@ impl Deviations {
                 && let Some((scope, section)) =
                     scope_at(&unread.address.path).zip(unread.address.section)
             {
-                self.refused.insert((scope, section));
+                self.refused_sections.insert((scope, section));
                 // While the group did not exist, its steps were planned; their failures are not findings.
                 self.findings.retain(|finding| {
                     finding.object != (Some(scope), Some(section))
@@ -130,7 +130,7 @@ impl Deviations {
     /// Adds the findings in the result of applying a plan.
     pub(super) fn add_applied(&mut self, phase: SamplePhase, applied: &Applied) {
         let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
-        self.done.insert(phase, done);
+        self.step_counts.insert(phase, done);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
             let object = (Some(step.scope), &step.address);
             self.add(phase, object, DeviationKind::Failed, step.outcome.cause(), &[]);
@@ -167,20 +167,21 @@ impl Deviations {
     ) {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
-        let mut fields: Vec<_> = fields.iter().filter_map(|name| catalogue::name(name)).collect();
+        let mut fields: Vec<_> =
+            fields.iter().filter_map(|name| catalogue::field_name(name)).collect();
         let mut object = (scope.or_else(|| scope_at(&address.path)), address.section);
         if let Some((scope, section, field)) = attribute_at(&address.path) {
-            object = (object.0.or(Some(scope)), object.1.or(catalogue::name(section)));
+            object = (object.0.or(Some(scope)), object.1.or(catalogue::field_name(section)));
             if fields.is_empty() {
-                fields.extend(catalogue::name(field));
+                fields.extend(catalogue::field_name(field));
             }
         }
         self.findings.insert(Deviation { phase, object, kind, answer, fields });
     }
 
     /// True if the findings are the same, whatever the number of steps.
-    pub(super) fn equals(&self, others: &Self) -> bool {
-        self.findings == others.findings
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.findings == other.findings
     }
 }
 
@@ -188,15 +189,15 @@ impl Deviations {
 /// if this build has one.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
-    found: &'a Deviations,
+    deviations: &'a Deviations,
     expected: Option<&'a Deviations>,
     /// How many kinds and fields were tried.
-    tried: [usize; 2],
+    tried_counts: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
     left_out: [Vec<(Trial, String)>; 2],
 }
 
-const REFUSED: &str = "the service refuses it";
+const REFUSED_TEXT: &str = "the service refuses it";
 /// How many findings of a sort fit on a screen.
 const MAX_SHOWN: usize = 6;
 
@@ -206,39 +207,39 @@ impl<'a> SelftestReport<'a> {
         found: &'a Deviations,
         expected: Option<&'a Deviations>,
     ) -> Self {
-        let (tried, left_out) = setup.extent();
+        let (tried, left_out) = setup.split_trials();
         let fields = tried.iter().filter(|trial| trial.field.is_some()).count();
         let (left_out_fields, left_out_kinds) =
             left_out.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
-            found,
+            deviations: found,
             expected,
-            tried: [tried.len() - fields, fields],
+            tried_counts: [tried.len() - fields, fields],
             left_out: [left_out_kinds, left_out_fields],
         }
     }
 
     /// All findings, for a file.
     pub(super) fn full_text(&self) -> String {
-        let mut text = self.head();
+        let mut text = self.head_text();
         let [kinds, fields] = &self.left_out;
         let line = |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
         text.extend(kinds.iter().map(line));
-        for (scope, section) in &self.found.refused {
-            let _ = writeln!(text, "left out: {} {section}: {REFUSED}", scope.noun());
+        for (scope, section) in &self.deviations.refused_sections {
+            let _ = writeln!(text, "left out: {} {section}: {REFUSED_TEXT}", scope.noun());
         }
         text.extend(fields.iter().map(line));
         self.write_findings(&mut text, usize::MAX);
-        text + self.verdict()
+        text + self.verdict_text()
     }
 
     /// What fits on a screen; `file` has the rest, if there is one.
-    pub(super) fn screen(&self, file: Option<&Path>) -> String {
-        let mut text = self.head();
+    pub(super) fn screen_text(&self, file: Option<&Path>) -> String {
+        let mut text = self.head_text();
         let [kinds, fields] = &self.left_out;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        let refused = self.found.refused.iter().map(|_| REFUSED);
+        let refused = self.deviations.refused_sections.iter().map(|_| REFUSED_TEXT);
         for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused) {
             *reasons.entry(reason).or_default() += 1;
         }
@@ -258,17 +259,17 @@ impl<'a> SelftestReport<'a> {
             None if is_folded => text.push_str("\n`--output FILE` writes the whole report\n"),
             None => {}
         }
-        text + self.verdict()
+        text + self.verdict_text()
     }
 
-    fn head(&self) -> String {
+    fn head_text(&self) -> String {
         let release = self.setup.release.release();
         let release = release.map_or("unknown".to_owned(), |release| release.to_string());
         let (version, tier) = (env!("CARGO_PKG_VERSION"), self.setup.tier);
-        let done = self.found.done.iter();
+        let done = self.deviations.step_counts.iter();
         let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
         let done = done.collect::<Vec<_>>().join(", ");
-        let [kinds, fields] = self.tried;
+        let [kinds, fields] = self.tried_counts;
         let mut tried = count(kinds, "kind");
         if fields > 0 {
             tried = format!("{tried}, {}", count(fields, "field"));
@@ -281,7 +282,7 @@ impl<'a> SelftestReport<'a> {
 
     /// Adds the first `max_shown` findings of each kind. True if there are more.
     fn write_findings(&self, text: &mut String, max_shown: usize) -> bool {
-        let (found, none) = (&self.found.findings, BTreeSet::new());
+        let (found, none) = (&self.deviations.findings, BTreeSet::new());
         let sandbox = self.expected.map_or(&none, |expected| &expected.findings);
         let mut is_folded = false;
         for (title, findings) in [
@@ -305,13 +306,13 @@ impl<'a> SelftestReport<'a> {
         is_folded
     }
 
-    fn verdict(&self) -> &'static str {
+    fn verdict_text(&self) -> &'static str {
         match self.expected {
-            Some(sandbox) if self.found.equals(sandbox) => {
+            Some(sandbox) if self.deviations.equals(sandbox) => {
                 "\nthe service does the same as the sandbox\n"
             }
             Some(_) => "\nthe service differs from the sandbox; send this report to the project\n",
-            None if self.found.findings.is_empty() => "\neverything converged\n",
+            None if self.deviations.findings.is_empty() => "\neverything converged\n",
             None => "\nnot everything converged; send this report to the project\n",
         }
     }
@@ -347,6 +348,6 @@ mod tests {
         plan.findings.incomplete.push(Incomplete { address: at("acme/group"), reason });
         found.add_planned(SamplePhase::Create, &plan);
         assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
-        assert_eq!(found.refused, BTreeSet::from([(Scope::Group, "audit_streams")]));
+        assert_eq!(found.refused_sections, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }
 }

@@ -81,28 +81,32 @@ impl fmt::Display for Trial {
 impl TestSetup {
     /// The documents of a phase.
     pub(super) fn documents(&self, phase: SamplePhase) -> Vec<Json> {
-        let mut documents = self.kinds(phase);
+        let mut documents = self.kind_documents(phase);
         let fields: Vec<_> =
-            self.extent().0.into_iter().filter(|trial| trial.field.is_some()).collect();
+            self.split_trials().0.into_iter().filter(|trial| trial.field.is_some()).collect();
         if !fields.is_empty() {
-            documents.push(document(Scope::Group, &self.below(ATTRIBUTE_GROUP), true.into()));
+            documents.push(document(
+                Scope::Group,
+                &self.path_in_root(ATTRIBUTE_GROUP),
+                true.into(),
+            ));
         }
         for trial in fields {
             let Trial { section, field } = trial;
-            let Ok(value) = self.entry(section, field, phase) else { continue };
+            let Ok(value) = self.entry_value(section, field, phase) else { continue };
             let scope = section.home.scope;
             // A schedule needs a branch.
             let create = match scope {
                 Scope::Group => true.into(),
                 Scope::Project => serde_json::json!({"initialize_with_readme": true}),
             };
-            let mut document = document(scope, &self.path_of(trial), create);
+            let mut document = document(scope, &self.trial_path(trial), create);
             document.insert(section.section.to_owned(), value);
             if let Some(parent) = section.home.parent
-                && let Some(of) = catalogue::section(scope, parent.section)
-                && let Ok(above) = self.entry(of, None, SamplePhase::Create)
+                && let Some(parent_section) = catalogue::section(scope, parent.section)
+                && let Ok(above) = self.entry_value(parent_section, None, SamplePhase::Create)
             {
-                document.insert(of.section.to_owned(), above);
+                document.insert(parent_section.section.to_owned(), above);
             }
             documents.push(document);
         }
@@ -110,18 +114,18 @@ impl TestSetup {
     }
 
     /// The path of the container in which a field is changed.
-    fn path_of(&self, trial: Trial) -> String {
-        self.below(&format!("{ATTRIBUTE_GROUP}/{}", trial.to_string().replace(' ', "-")))
+    fn trial_path(&self, trial: Trial) -> String {
+        self.path_in_root(&format!("{ATTRIBUTE_GROUP}/{}", trial.to_string().replace(' ', "-")))
     }
 
     /// Why a field cannot be changed on its own.
-    fn unchangeable(&self, section: Section, spec: &Spec) -> Option<String> {
+    fn why_unchangeable(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("tells entries apart".to_owned());
         }
-        self.unfit(spec).or_else(|| match pair(spec) {
+        self.why_unfit(spec).or_else(|| match two_values(spec) {
             None => Some("has no two values that always fit".to_owned()),
-            Some(_) => match self.entry(section, Some(spec), SamplePhase::Create) {
+            Some(_) => match self.entry_value(section, Some(spec), SamplePhase::Create) {
                 Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
                 Err(reason) => Some(reason),
             },
@@ -129,86 +133,88 @@ impl TestSetup {
     }
 
     /// Why a change of a field is impossible or invisible, whatever its values are.
-    fn unfit(&self, spec: &Spec) -> Option<String> {
+    fn why_unfit(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
             () if spec.name.contains('.') => "is part of another field",
-            () if !field.accepted.on(WriteRequest::Edit) => "is set when something is created",
+            () if !field.accepted.includes(WriteRequest::Edit) => {
+                "is set when something is created"
+            }
             () if field.read == Readback::Never => "is not shown by the service",
             () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
-            () if field.available.is_for_administrators() => "is for administrators",
-            () if field.available.is_of_top() => "is of top-level groups",
+            () if field.available.needs_administrator() => "is for administrators",
+            () if field.available.is_only_top_level() => "is of top-level groups",
             () if field.available.until.is_some() || field.replaced_by().is_some() => {
                 "has a successor"
             }
             () if field.available.tier > self.tier => {
                 return Some(format!("needs the tier {}", field.available.tier));
             }
-            () if !self.has(spec) => "is of a later release",
+            () if !self.is_in_release(spec) => "is of a later release",
             () => return None,
         };
         Some(reason.to_owned())
     }
 
     /// The documents for every kind.
-    fn kinds(&self, phase: SamplePhase) -> Vec<Object> {
+    fn kind_documents(&self, phase: SamplePhase) -> Vec<Object> {
         // With a branch, which schedules and rules name.
-        let with_branch = serde_json::json!({"initialize_with_readme": true});
+        let create_with_branch = serde_json::json!({"initialize_with_readme": true});
         let mut documents = vec![
             document(Scope::Group, &self.root, true.into()),
-            document(Scope::Group, &self.below(PEER_GROUP), true.into()),
-            document(Scope::Group, &self.below(Scope::Group.noun()), true.into()),
-            document(Scope::Project, &self.below(Scope::Project.noun()), with_branch),
+            document(Scope::Group, &self.path_in_root(PEER_GROUP), true.into()),
+            document(Scope::Group, &self.path_in_root(Scope::Group.noun()), true.into()),
+            document(Scope::Project, &self.path_in_root(Scope::Project.noun()), create_with_branch),
         ];
         for section in tested_sections() {
-            let Ok(value) = self.value(section, phase) else { continue };
+            let Ok(value) = self.section_value(section, phase) else { continue };
             if section.shape == Shape::Switch {
                 // A switch, such as archiving a project, affects all other sections.
-                let path = self.below(&format!("{PEER_GROUP}/{}", section.section));
+                let path = self.path_in_root(&format!("{PEER_GROUP}/{}", section.section));
                 let mut document = document(section.home.scope, &path, true.into());
                 document.insert(section.section.to_owned(), value);
                 documents.push(document);
             } else {
-                let at = if section.home.scope == Scope::Group { 2 } else { 3 };
-                documents[at].insert(section.section.to_owned(), value);
+                let index = if section.home.scope == Scope::Group { 2 } else { 3 };
+                documents[index].insert(section.section.to_owned(), value);
             }
         }
         documents
     }
 
     /// The path of something in the new group.
-    fn below(&self, name: &str) -> String {
+    fn path_in_root(&self, name: &str) -> String {
         format!("{}/{name}", self.root)
     }
 
     /// What is tested, and what is not, with the reason: kinds, and then fields.
-    pub(super) fn extent(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
-        let (mut all, mut left_out) = (Vec::new(), Vec::new());
+    pub(super) fn split_trials(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
+        let (mut trials, mut left_out) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
             let reason = match trial.field {
-                None => self.value(trial.section, SamplePhase::Create).err(),
-                Some(spec) => self.unchangeable(trial.section, spec),
+                None => self.section_value(trial.section, SamplePhase::Create).err(),
+                Some(spec) => self.why_unchangeable(trial.section, spec),
             };
             match reason {
-                None => all.push(trial),
+                None => trials.push(trial),
                 Some(reason) => left_out.push((trial, reason)),
             }
         }
-        (all, left_out)
+        (trials, left_out)
     }
 
     /// The content of `section` in a document, with one field to change.
     ///
     /// # Errors
     /// Why it is not tested.
-    fn value(&self, section: Section, phase: SamplePhase) -> Result<Json, String> {
-        let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
-        let changing = changing.filter(|spec| !section.identity.contains(&spec.name));
+    fn section_value(&self, section: Section, phase: SamplePhase) -> Result<Json, String> {
+        let changed_fields = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
+        let changing = changed_fields.filter(|spec| !section.identity.contains(&spec.name));
         // Booleans first, because every service knows both values.
         let changing = changing.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
-        let value = self.entry(section, changing, phase)?;
+        let value = self.entry_value(section, changing, phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
         if phase != SamplePhase::Remove {
             return Ok(value);
@@ -221,13 +227,13 @@ impl TestSetup {
 
     /// The content of an entry in which `changing` has the value of the phase, with the examples
     /// that it needs.
-    fn entry(
+    fn entry_value(
         &self,
         section: Section,
         changing: Option<&Spec>,
         phase: SamplePhase,
     ) -> Result<Json, String> {
-        let tier = needs(section);
+        let tier = lowest_tier(section);
         if tier > self.tier {
             return Err(format!("needs the tier {tier}"));
         }
@@ -236,18 +242,22 @@ impl TestSetup {
         }
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
-            let off = if is_boolean(spec) { false.into() } else { Json::Null };
-            return if phase == SamplePhase::Create { self.sample(spec, phase) } else { Ok(off) };
+            let off_value = if is_boolean(spec) { false.into() } else { Json::Null };
+            return if phase == SamplePhase::Create {
+                self.sample_value(spec, phase)
+            } else {
+                Ok(off_value)
+            };
         }
         let named = section.identity.iter().chain(section.required);
         let named = named.filter_map(|name| section.table().get(name));
         // An identifying field of a higher tier has a default.
         let named = named.filter(|spec| spec.field.available.tier <= self.tier);
-        if !section.table().specs().iter().any(|spec| self.has(spec)) {
+        if !section.table().specs().iter().any(|spec| self.is_in_release(spec)) {
             return Err("is of a later release".to_owned());
         }
         let with = changing.map(|spec| spec.name).or(section.identity.first().copied());
-        let mut fields = with.map(|name| section.beside(name)).unwrap_or_default();
+        let mut fields = with.map(|name| section.example_siblings(name)).unwrap_or_default();
         let mut specs = fields.keys().filter_map(|name| section.table().get(name));
         if specs.any(|spec| spec.field.secrecy() == Secrecy::Reference) {
             return Err("needs a secret".to_owned());
@@ -260,13 +270,15 @@ impl TestSetup {
             }
             let value = match spec.field.names {
                 // Another project than the one that names it.
-                Some(NamedObject::Project) => self.below(&format!("{PEER_GROUP}/archived")).into(),
-                _ => self.sample(spec, SamplePhase::Create)?,
+                Some(NamedObject::Project) => {
+                    self.path_in_root(&format!("{PEER_GROUP}/archived")).into()
+                }
+                _ => self.sample_value(spec, SamplePhase::Create)?,
             };
             fields.insert(spec.name.to_owned(), value);
         }
         if let Some(spec) = changing {
-            self.change(section, spec, phase, &mut fields)?;
+            self.add_changed_field(section, spec, phase, &mut fields)?;
         }
         if fields.is_empty() {
             return Err(format!("no field of the tier {} changes alone", self.tier));
@@ -279,33 +291,34 @@ impl TestSetup {
 
     /// Adds to `fields` the value of `spec` in a phase, the fields that limit it, and those without
     /// which it has no effect.
-    fn change(
+    fn add_changed_field(
         &self,
         section: Section,
         spec: &Spec,
         phase: SamplePhase,
         fields: &mut Object,
     ) -> Result<(), String> {
-        let value = self.sample(spec, phase)?;
+        let value = self.sample_value(spec, phase)?;
         let specs = section.table().specs().iter();
-        let limits = specs.filter(|other| other.field.relations.at_most == Some(spec.name));
-        fields.extend(limits.map(|other| (other.name.to_owned(), value.clone())));
-        let mut needed = spec.field.relations.switch();
-        while let Some(name) = needed {
+        let limiting_fields =
+            specs.filter(|other| other.field.relations.at_most == Some(spec.name));
+        fields.extend(limiting_fields.map(|other| (other.name.to_owned(), value.clone())));
+        let mut needed_switch = spec.field.relations.switch();
+        while let Some(name) = needed_switch {
             let switch = section.table().get(name);
-            let on = match switch.filter(|switch| !is_boolean(switch)) {
-                Some(switch) => self.sample(switch, SamplePhase::Create)?,
+            let on_value = match switch.filter(|switch| !is_boolean(switch)) {
+                Some(switch) => self.sample_value(switch, SamplePhase::Create)?,
                 None => true.into(),
             };
-            fields.entry(name.to_owned()).or_insert(on);
-            needed = switch.and_then(|switch| switch.field.relations.switch());
+            fields.entry(name.to_owned()).or_insert(on_value);
+            needed_switch = switch.and_then(|switch| switch.field.relations.switch());
         }
         fields.insert(spec.name.to_owned(), value);
         Ok(())
     }
 
     /// True if the service's release has the field.
-    fn has(&self, spec: &Spec) -> bool {
+    fn is_in_release(&self, spec: &Spec) -> bool {
         let release = self.release.release().unwrap_or(REFERENCE);
         spec.field.available.since.is_none_or(|since| since <= release)
     }
@@ -317,22 +330,24 @@ impl TestSetup {
             || field.is_level()
             || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
         is_two_valued
-            && field.accepted.on(WriteRequest::Create)
+            && field.accepted.includes(WriteRequest::Create)
             && field.read != Readback::IfPresent
-            && self.unfit(spec).is_none()
+            && self.why_unfit(spec).is_none()
     }
 
     /// The value of a field in a phase: the first one at creation and at the end, the second in
     /// between.
-    fn sample(&self, spec: &Spec, phase: SamplePhase) -> Result<Json, String> {
+    fn sample_value(&self, spec: &Spec, phase: SamplePhase) -> Result<Json, String> {
         match spec.field.names {
             Some(NamedObject::User) => {
                 return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
             }
             Some(NamedObject::Runner) => return Err("needs a runner".to_owned()),
             Some(NamedObject::Role) => return Err("needs a custom role".to_owned()),
-            Some(NamedObject::Group) => return Ok(self.below(PEER_GROUP).into()),
-            Some(NamedObject::Project) => return Ok(self.below(Scope::Project.noun()).into()),
+            Some(NamedObject::Group) => return Ok(self.path_in_root(PEER_GROUP).into()),
+            Some(NamedObject::Project) => {
+                return Ok(self.path_in_root(Scope::Project.noun()).into());
+            }
             None => {}
         }
         match spec.field.compare {
@@ -340,7 +355,7 @@ impl TestSetup {
             Compare::Ref => return Ok("refs/heads/main".into()),
             // A key of this run: the service may have given another one to somebody else.
             Compare::PublicKey => {
-                let random = STANDARD.encode(&digest::of_text(&self.root)[..30]);
+                let random = STANDARD.encode(&digest::text_digest(&self.root)[..30]);
                 return Ok(format!("{KEY_START}{random}").into());
             }
             _ => {}
@@ -349,7 +364,7 @@ impl TestSetup {
             return Ok(serde_json::json!({"text": "{path}/*"}));
         }
         let is_other = phase == SamplePhase::Change;
-        if let Some([first, other]) = pair(spec) {
+        if let Some([first, other]) = two_values(spec) {
             return Ok(if is_other { other } else { first });
         }
         let example = &spec.schema["examples"][0];
@@ -357,7 +372,7 @@ impl TestSetup {
     }
 }
 
-/// The scope, the section and the field for the container at a [`TestSetup::path_of`].
+/// The scope, the section and the field for the container at a [`TestSetup::trial_path`].
 pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTE_GROUP))?;
     let (noun, rest) = name.split_once('-')?;
@@ -373,7 +388,7 @@ pub(super) fn scope_at(path: &str) -> Option<Scope> {
 }
 
 /// Two values of a field that fit all other declarations, if there are two.
-fn pair(spec: &Spec) -> Option<[Json; 2]> {
+fn two_values(spec: &Spec) -> Option<[Json; 2]> {
     if is_boolean(spec) {
         return Some([true.into(), false.into()]);
     }
@@ -415,8 +430,8 @@ const ATTRIBUTE_GROUP: &str = "attributes";
 /// Every kind in every scope, except the containers themselves, and what only top-level groups
 /// have: the groups of the test are below another one.
 fn tested_sections() -> impl Iterator<Item = Section> {
-    catalogue::everywhere()
-        .filter(|section| section.shape != Shape::Container && !section.is_of_top())
+    catalogue::all_sections()
+        .filter(|section| section.shape != Shape::Container && !section.is_only_top_level())
 }
 
 /// Every field of every kind, except switches, which are tested as a whole.
@@ -433,15 +448,15 @@ fn document(scope: Scope, path: &str, create: Json) -> Object {
 }
 
 /// The lowest tier that has a kind.
-fn needs(section: Section) -> Tier {
-    let read = match section.home.place {
+fn lowest_tier(section: Section) -> Tier {
+    let read_tier = match section.home.place {
         ReadSource::List(operation) | ReadSource::Optional(operation) => operation.row().tier,
         _ => Tier::Free,
     };
-    let removes =
+    let delete_tier =
         section.home.operations.delete.map_or(Tier::Free, |operation| operation.row().tier);
     let fields = section.table().specs().iter().map(|spec| spec.field.available.tier);
-    read.max(removes).max(fields.min().unwrap_or(Tier::Free))
+    read_tier.max(delete_tier).max(fields.min().unwrap_or(Tier::Free))
 }
 
 fn is_boolean(spec: &Spec) -> bool {
@@ -461,19 +476,19 @@ mod tests {
             root: "acme/void/own".to_owned(),
             user,
             tier,
-            release: DetectedRelease::Is("18.9".parse().unwrap()),
+            release: DetectedRelease::Known("18.9".parse().unwrap()),
             attributes: false,
         }
     }
 
     #[test]
     fn every_kind_is_tried_where_the_service_has_it() {
-        let (all, left_out) = setup(Some("alice"), Tier::Ultimate).extent();
+        let (all, left_out) = setup(Some("alice"), Tier::Ultimate).split_trials();
         let kinds: BTreeSet<_> =
             tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
         let left_out: BTreeSet<_> =
             left_out.into_iter().map(|(left, _)| left.scope_and_section()).collect();
-        let is_there = |of: &Section| of.only_edits() || of.names(NamedObject::Runner);
+        let is_there = |of: &Section| of.only_edits() || of.names_any(NamedObject::Runner);
         let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
         assert_eq!(left_out, there.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
@@ -483,7 +498,7 @@ mod tests {
     #[test]
     fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
-            let (all, left_out) = setup(user, tier).extent();
+            let (all, left_out) = setup(user, tier).split_trials();
             assert_eq!(all.len() + left_out.len(), tested_sections().count());
             let reasons: BTreeSet<_> = left_out.into_iter().map(|(_, reason)| reason).collect();
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
@@ -499,16 +514,17 @@ mod tests {
 
     #[test]
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
-        let release = DetectedRelease::Is("18.9".parse().unwrap());
+        let release = DetectedRelease::Known("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = TestSetup { attributes: true, release, ..setup };
-        let (mut changed, mut unchanged) = setup.extent();
+        let (mut changed, mut unchanged) = setup.split_trials();
         changed.retain(|trial| trial.field.is_some());
         unchanged.retain(|(trial, _)| trial.field.is_some());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         // The groups of the test are no top-level groups.
-        let of_top =
-            every_field().filter(|trial| trial.field.unwrap().field.available.is_of_top()).count();
+        let of_top = every_field()
+            .filter(|trial| trial.field.unwrap().field.available.is_only_top_level())
+            .count();
         // Most integrations need a secret.
         let is_integration = |trial: &Trial| trial.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(trial, _)| is_integration(trial)).count();
@@ -517,12 +533,12 @@ mod tests {
         let others = unchanged.len() - of_top - integrations - found - imports;
         assert!(2 * changed.len() > 3 * others, "{others}");
         for trial in changed {
-            let value = |phase| setup.entry(trial.section, trial.field, phase);
+            let value = |phase| setup.entry_value(trial.section, trial.field, phase);
             let [first, other, back] = SamplePhase::ALL.map(|phase| value(phase).expect("a value"));
             assert!(first != other && first == back, "{trial}");
             let (scope, section) = trial.scope_and_section();
             let of = (scope, section, trial.field.unwrap().name);
-            assert_eq!(attribute_at(&setup.path_of(trial)), Some(of));
+            assert_eq!(attribute_at(&setup.trial_path(trial)), Some(of));
         }
     }
 
@@ -542,9 +558,10 @@ mod tests {
     #[test]
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
-        let value = |section, phase| setup.value(section, phase).expect("a value");
-        let tried =
-            || tested_sections().filter(|of| !of.names(NamedObject::Runner) && !of.only_edits());
+        let value = |section, phase| setup.section_value(section, phase).expect("a value");
+        let tried = || {
+            tested_sections().filter(|of| !of.names_any(NamedObject::Runner) && !of.only_edits())
+        };
         let changed = tried()
             .filter(|section| {
                 value(*section, SamplePhase::Create) != value(*section, SamplePhase::Change)

@@ -17,7 +17,7 @@ use crate::{
     diagnostic::{Diagnostics, FileName},
     manifest::Loaded,
     plan::{Holds, saved::SavedPlan},
-    secret::Allowed,
+    secret::AllowedVariables,
     selection::Selection,
     text::did_you_mean,
 };
@@ -26,8 +26,8 @@ use crate::{
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
 /// Where to look for acknowledgements, after `--ack`.
 const ACK_NAME: &str = "UNDRIFT_ACK";
-/// Where to look for holds. There is no option for them, and no manifest: a hold is for one
-/// emergency.
+/// The variable with the holds. No option and no manifest can contain them, because a hold is for a
+/// single emergency.
 const HOLD_NAME: &str = "UNDRIFT_HOLD";
 
 /// The manifests, the service, and the selected part.
@@ -46,8 +46,8 @@ pub(in crate::cli) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// The options of a command that selects in its own way: `only` this, or everything.
-    pub(in crate::cli) fn selecting(
+    /// The options of a command without `--only` and `--exclude`: it selects `only`, or everything.
+    pub(in crate::cli) fn with_selection(
         dir: &Path,
         allow_env: &[String],
         connect: &ConnectArgs,
@@ -85,21 +85,24 @@ impl SessionArgs {
     }
 
     /// The values of `--only` and `--exclude`, as written.
-    pub(in crate::cli) fn selected(&self) -> [Vec<String>; 2] {
+    pub(in crate::cli) fn selectors(&self) -> [Vec<String>; 2] {
         [written_selectors(&self.select.only), written_selectors(&self.select.exclude)]
     }
 
     /// The environment variables that manifests may use: from the options, or else from
     /// UNDRIFT_ALLOW_ENV.
-    pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, CommandError> {
+    pub(super) fn allowed_variables(
+        &self,
+        env: &Environment,
+    ) -> Result<AllowedVariables, CommandError> {
         let (name, globs) = match env.get(ALLOW_NAME) {
             _ if !self.allow_env.is_empty() => {
                 ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
             }
             Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
-            None => return Ok(Allowed::default()),
+            None => return Ok(AllowedVariables::default()),
         };
-        Allowed::only(globs).map_err(|reason| {
+        AllowedVariables::matching(globs).map_err(|reason| {
             CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
         })
     }
@@ -122,9 +125,8 @@ pub(super) struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// True if the selection may contain something that no document in `desired` declares, as far
-    /// as known before rules are resolved. For a group, its undeclared projects also depend on
-    /// rules.
+    /// True if the selection may contain a group or project that no document in `desired` declares.
+    /// Rules are not resolved yet. The undeclared projects of a selected group also depend on rules.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
             let declared: BTreeSet<_> =
@@ -137,21 +139,21 @@ impl SelectArgs {
         let declared: BTreeSet<_> = desired
             .containers
             .iter()
-            .filter(|container| container.life.unlisted_projects.is_none())
+            .filter(|container| container.lifecycle.unlisted_projects.is_none())
             .map(|container| container.path.to_lowercase())
             .collect();
-        let mut paths = self.only.iter().map(|selector| selector.written().split('#').next());
+        let mut paths = self.only.iter().map(|selector| selector.pattern().split('#').next());
         !paths.all(|path| declared.contains(&path.unwrap_or_default().to_lowercase()))
     }
 
     /// The selected part of a roster, given former paths.
     pub(super) fn select_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
-        roster.members.retain(|member| selection.holds_at(&member.path, moves));
+        roster.members.retain(|member| selection.selects_path(&member.path, moves));
         roster
     }
 
-    /// Removes from `desired` what a saved plan does not concern, and returns it.
+    /// Removes the containers that are not in the saved plan from `desired`, and returns them.
     pub(super) fn take_unplanned(&self, desired: &mut Desired) -> Vec<Container> {
         let Some(saved) = &self.saved else { return Vec::new() };
         let paths: BTreeSet<_> =
@@ -174,15 +176,16 @@ impl SelectArgs {
             return;
         };
         let selection = self.selection();
-        let starts = desired.containers.iter().map(|container| {
+        let document_starts = desired.containers.iter().map(|container| {
             let place = (FileName::clone(&container.origin.file), container.origin.line);
-            (place, selection.touches(&container.address(), &desired.moves))
+            (place, selection.may_select_part(&container.address(), &desired.moves))
         });
-        let starts: BTreeMap<_, _> = starts.collect();
+        let starts: BTreeMap<_, _> = document_starts.collect();
         loaded.retain_warnings(|place| {
             let Some(line) = place.line() else { return true };
-            let before = starts.range(..=(place.file.clone(), line)).next_back();
-            before.is_none_or(|((file, _), is_selected)| *file != place.file || *is_selected)
+            let document_start = starts.range(..=(place.file.clone(), line)).next_back();
+            document_start
+                .is_none_or(|((file, _), is_selected)| *file != place.file || *is_selected)
         });
     }
 
@@ -198,12 +201,12 @@ impl SelectArgs {
     ) -> Result<Desired, CommandError> {
         if self.saved.is_some() {
             // A saved selector without a match makes the plan stale, which is reported later.
-            return Ok(self.selection().of(desired));
+            return Ok(self.selection().select(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
             require_match(selector, &desired)?;
         }
-        let selected = self.selection().of(desired);
+        let selected = self.selection().select(desired);
         if selected.containers.is_empty() && !self.exclude.is_empty() {
             return Err(CommandError::usage("`--exclude` excludes everything that is selected"));
         }
@@ -229,7 +232,7 @@ pub(in crate::cli) struct ChangeArgs {
 
 impl ChangeArgs {
     /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
-    pub(super) fn acknowledged(
+    pub(super) fn acknowledgements(
         &self,
         env: &Environment,
     ) -> Result<Vec<Acknowledgement>, CommandError> {
@@ -245,7 +248,7 @@ impl ChangeArgs {
     /// The options of a run that applies `saved`.
     ///
     /// # Errors
-    /// As for [`SessionArgs::of_saved`].
+    /// As for [`SessionArgs::for_saved_plan`].
     pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, CommandError> {
         if !self.resend.is_empty() || self.limit.is_some() {
             return Err(CommandError::usage(
@@ -257,13 +260,13 @@ impl ChangeArgs {
     }
 
     /// The values of `--resend`, as written.
-    pub(in crate::cli) fn resent(&self) -> Vec<String> {
+    pub(in crate::cli) fn resend_selectors(&self) -> Vec<String> {
         written_selectors(&self.resend)
     }
 }
 
 fn written_selectors(selectors: &[Selector]) -> Vec<String> {
-    selectors.iter().map(|selector| selector.written().to_owned()).collect()
+    selectors.iter().map(|selector| selector.pattern().to_owned()).collect()
 }
 
 /// Parses the selectors of a saved plan.
@@ -275,13 +278,17 @@ fn parse_selectors(written: &[String]) -> Result<Vec<Selector>, CommandError> {
 }
 
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
-pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), CommandError> {
+pub(super) fn parse_holds(
+    env: &Environment,
+    today: Date,
+) -> Result<(Holds, Diagnostics), CommandError> {
     let written = env.get(HOLD_NAME).unwrap_or_default();
-    let (holds, over) = Holds::parse(split_words(written), today).map_err(|reason| {
-        CommandError::usage(format!("{HOLD_NAME}: {reason}"))
-            .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
-    })?;
-    Ok((holds, over.into_iter().collect()))
+    let (holds, expired_warnings) =
+        Holds::parse(split_words(written), today).map_err(|reason| {
+            CommandError::usage(format!("{HOLD_NAME}: {reason}"))
+                .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
+        })?;
+    Ok((holds, expired_warnings.into_iter().collect()))
 }
 
 /// The words of a list in an environment variable.
@@ -300,9 +307,9 @@ pub(in crate::cli) fn require_match(
         return Ok(());
     }
     let failure =
-        CommandError::usage(format!("`{}` matches nothing that is declared", selector.written()));
+        CommandError::usage(format!("`{}` matches nothing that is declared", selector.pattern()));
     let mut similar = Vec::new();
-    let path = selector.written().split_once('#').map(|(path, _)| path);
+    let path = selector.pattern().split_once('#').map(|(path, _)| path);
     if let Some(path) = path {
         // The section may also be misspelt after a glob.
         let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
@@ -313,8 +320,8 @@ pub(in crate::cli) fn require_match(
         None => address.section.is_none(),
     });
     similar.extend(same_form.map(|address| address.to_string()));
-    let near = did_you_mean(selector.written(), similar.iter().map(String::as_str));
-    Err(failure.help(near.unwrap_or_else(|| {
+    let suggestion = did_you_mean(selector.pattern(), similar.iter().map(String::as_str));
+    Err(failure.help(suggestion.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()
     })))
 }

@@ -1,4 +1,4 @@
-//! What `plan`, `apply` and `drift` share: from manifests and a service to a plan. A session is
+//! The shared part of `plan`, `apply` and `drift`: it makes a plan for manifests and a service. A session is
 //! opened in steps (`opening`): `args` are the options, `source` is the service
 //! or a snapshot, `preflight` checks the token, `with_base` adds a base.
 
@@ -19,13 +19,13 @@ use jiff::civil::Date;
 use super::{CommandError, Progress, RunContext};
 pub(super) use args::{ChangeArgs, SessionArgs, require_match};
 pub(super) use opening::SessionBuilder;
-pub(super) use preflight::may_write;
+pub(super) use preflight::check_can_write;
 pub(super) use source::{LiveArgs, SessionSource};
 pub(super) use with_base::BaseUse;
 
 use crate::{
     api::WriteClient,
-    apply::{self, Applied, Apply, Event, TRUSTED},
+    apply::{self, Applied, Apply, Event, TRUST_DURATION},
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
@@ -39,20 +39,20 @@ use crate::{
 };
 use with_base::SessionBase;
 
-/// Everything that a run needs after its start.
+/// The state that a run needs after the session is opened.
 pub(super) struct Session {
     /// The selected declarations.
     pub(super) desired: Desired,
     /// Containers that rules match but that are not planned.
     roster: Roster,
-    /// Containers that rules include but a saved plan does not concern: they only count for guards.
+    /// Containers that rules include but that are not in the saved plan; only guards use them.
     unplanned: Vec<Container>,
     /// True if plans keep their parts, for the comparison with a saved one.
     keeps_parts: bool,
     /// True if everything is selected.
     selects_all: bool,
     /// The acknowledgements.
-    acknowledged: Vec<Acknowledgement>,
+    acknowledgements: Vec<Acknowledgement>,
     /// The day of the run.
     today: Date,
     /// For reading.
@@ -61,13 +61,13 @@ pub(super) struct Session {
     pub(super) settings: plan::PlanSettings,
     /// The extent of the run.
     extent: Extent,
-    /// How many projects are read at once.
+    /// The maximum number of projects that are read at the same time.
     pub(super) concurrency: usize,
     /// The run, for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
     pub(super) recorder: Option<Arc<Recorder>>,
-    compared: Option<SessionBase>,
+    session_base: Option<SessionBase>,
 }
 
 impl Session {
@@ -76,9 +76,10 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan, CommandError> {
-        let plan = Plan::of_roster(self.roster.clone());
-        let plan = if self.keeps_parts { plan.remembering() } else { plan.without_requests() };
-        self.add_all(plan, cx).await
+        let plan = Plan::from_roster(self.roster.clone());
+        let plan =
+            if self.keeps_parts { plan.with_container_plans() } else { plan.without_requests() };
+        self.plan_containers(plan, cx).await
     }
 
     /// The same, for a plan that is going to be saved.
@@ -86,45 +87,50 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan, CommandError> {
-        self.add_all(Plan::of_roster(self.roster.clone()), cx).await
+        self.plan_containers(Plan::from_roster(self.roster.clone()), cx).await
     }
 
-    async fn add_all(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
+    async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        // Only the client that asks the service learns of its limits.
-        let recorded = self.recorder.as_ref().map(|recorder| recorder.client());
-        let client = recorded.unwrap_or_else(|| self.observer.client());
+        // Only the client that sends requests to the service receives its limits.
+        let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
+        let client = recorder_client.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
-        let progress = Progress::reading(each, client, &cx.output);
-        self.unplanned.iter().for_each(|container| plan.also_brought_in(container));
+        let progress = Progress::for_reading(each, client, &cx.output);
+        self.unplanned.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
-        let each = async |container, mut live: Live| {
-            let planned = match &self.compared {
+        let plan_container = async |container, mut live: Live| {
+            let planned = match &self.session_base {
                 Some(compared) => compared.plan(self, container, &mut live).await?,
-                None => apply::plan(&self.observer, container, &mut live, &self.settings).await?,
+                None => {
+                    apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+                        .await?
+                }
             };
             plan.borrow_mut().add(container, planned, live);
             progress.step(&container.path);
             Ok(())
         };
-        self.observer.read_all(&containers, self.concurrency, each).await?;
+        self.observer.read_all(&containers, self.concurrency, plan_container).await?;
         let mut plan = plan.into_inner();
-        self.compared.iter().for_each(|compared| compared.finish(&mut plan));
-        let mut plan = plan.sorted(&self.extent);
+        self.session_base.iter().for_each(|compared| compared.finish(&mut plan));
+        let mut plan = plan.into_sorted(&self.extent);
         let mut warnings: Diagnostics = plan
-            .acknowledge(&self.acknowledged, &self.settings.moves, self.today)
+            .acknowledge(&self.acknowledgements, &self.settings.moves, self.today)
             .into_iter()
             .collect();
         // A hold for another part of the organisation is not a typing error.
         if self.selects_all {
-            warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
+            warnings.extend(self.settings.holds.unmatched_warnings(&plan, &self.settings.moves));
         }
         cx.output.eprint_diagnostics(&warnings);
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
             cx.output.eprint(&preflight::token_scope_note(&self.run.caller));
         }
-        self.compared.iter().for_each(|compared| compared.mark_new(&mut plan, &self.acknowledged));
-        Ok(plan.estimated(client.a_minute()))
+        self.session_base
+            .iter()
+            .for_each(|compared| compared.mark_new(&mut plan, &self.acknowledgements));
+        Ok(plan.with_estimate(client.requests_per_minute()))
     }
 
     /// Reads and plans the one selected group or project, and returns both.
@@ -133,23 +139,25 @@ impl Session {
     /// If all further requests would fail too.
     pub(super) async fn inspect(&self) -> Result<(Plan, Live), CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        let found = Cell::new(None);
+        let inspected = Cell::new(None);
         let each = async |container, mut live: Live| {
-            let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
+            let planned =
+                apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+                    .await?;
             let mut plan = Plan::default();
             plan.add(container, planned, live.clone());
-            found.set(Some((plan.sorted(&self.extent), live)));
+            inspected.set(Some((plan.into_sorted(&self.extent), live)));
             Ok(())
         };
         self.observer.read_all(&containers, 1, each).await?;
-        found.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
+        inspected.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 
-    /// Applies the approved steps, `ahead` groups and projects at once.
+    /// Applies the approved steps, to at most `max_concurrent` groups and projects at the same time.
     pub(super) async fn apply(
         &self,
         approved: &Approved<'_>,
-        ahead: usize,
+        max_concurrent: usize,
         report: impl Fn(Event),
     ) -> Applied {
         let apply = Apply {
@@ -157,8 +165,8 @@ impl Session {
             observer: &self.observer,
             writer: &WriteClient::new(self.observer.client().clone()),
             settings: &self.settings,
-            trusts: TRUSTED,
-            ahead,
+            trust_duration: TRUST_DURATION,
+            max_containers: max_concurrent,
         };
         apply.run(approved, report).await
     }
@@ -183,7 +191,7 @@ pub(super) struct Manifests {
 pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifests, CommandError> {
     let Loaded { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
-        return Err(cx.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.report_unusable("the manifests", loaded.diagnostics));
     };
     cx.output.eprint_diagnostics(&loaded.diagnostics);
     cx.reports.add_diagnostics(loaded.diagnostics);
@@ -191,11 +199,11 @@ pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifest
 }
 
 /// Adds to `secrets` those that `manifests` refer to, also in rules.
-fn secrets_of(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
-    let declared = manifests.desired.containers.iter().flat_map(Container::named);
-    let of_rules = manifests.includes.iter().flat_map(Includes::named);
-    let named = declared.map(|(.., value)| value).chain(of_rules);
-    for value in named {
+fn add_manifest_secrets(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
+    let declared = manifests.desired.containers.iter().flat_map(Container::secrets_and_files);
+    let rule_values = manifests.includes.iter().flat_map(Includes::referenced_values);
+    let values = declared.map(|(.., value)| value).chain(rule_values);
+    for value in values {
         match value {
             Value::Secret(reference) => secrets.resolve([reference]),
             Value::File(path) => secrets.check_uploads([path]),

@@ -13,14 +13,14 @@ use crate::{
     address::Address,
     catalogue::settings,
     cli::{CommandError, RunContext, base, rehearsed, saved},
-    desired::{Desired, Groups, Roster},
+    desired::{Desired, GroupDeclarations, Roster},
     manifest::{self, Config, Includes, LoadEnvironment, config::ChangeLimit},
     observe::Observer,
     plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
     report::Run,
 };
 
-/// What to open.
+/// The properties of the session to open.
 pub(in crate::cli) struct SessionBuilder<'a> {
     pub(in crate::cli) args: &'a SessionArgs,
     pub(in crate::cli) changes: ChangeArgs,
@@ -30,7 +30,7 @@ pub(in crate::cli) struct SessionBuilder<'a> {
 }
 
 impl<'a> SessionBuilder<'a> {
-    /// Uses the service in the arguments, without a base, and changes nothing.
+    /// A session without a base for the service in the arguments. It is for a run that changes nothing.
     pub(in crate::cli) fn new(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
     }
@@ -41,13 +41,14 @@ impl<'a> SessionBuilder<'a> {
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session, CommandError> {
-        let (dir, surroundings) = (&self.args.dir, LoadEnvironment::of_process());
-        let mut loaded = manifest::load(dir, &surroundings);
+        let (dir, load_environment) = (&self.args.dir, LoadEnvironment::of_process());
+        let mut loaded = manifest::load(dir, &load_environment);
         self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
-            Some((base, used)) => {
-                Some((base.read(dir, &surroundings, used.drift == DriftPolicy::Exclude, cx)?, used))
-            }
+            Some((base, base_use)) => Some((
+                base.read(dir, &load_environment, base_use.drift == DriftPolicy::Exclude, cx)?,
+                base_use,
+            )),
             None => None,
         };
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
@@ -61,9 +62,11 @@ impl<'a> SessionBuilder<'a> {
             outline.add(&manifests.desired.containers);
         }
         let selection = self.args.select.selection();
-        let session = self.with(manifests, surroundings.today, cx).await?;
+        let session = self.open_manifests(manifests, load_environment.today, cx).await?;
         Ok(match base {
-            Some((found, used)) => session.with_base(found, used, (selection, outline), cx),
+            Some((resolved_base, base_use)) => {
+                session.with_base(resolved_base, base_use, (selection, outline), cx)
+            }
             None => session,
         })
     }
@@ -72,7 +75,7 @@ impl<'a> SessionBuilder<'a> {
     ///
     /// # Errors
     /// If a selector matches nothing, or there is no service.
-    pub(in crate::cli) async fn with(
+    pub(in crate::cli) async fn open_manifests(
         self,
         mut manifests: Manifests,
         today: Date,
@@ -84,18 +87,21 @@ impl<'a> SessionBuilder<'a> {
             // A selector without a match is refused before anything is read.
             manifests.desired = self.select(manifests.desired)?;
         }
-        let mut acknowledged = self.changes.acknowledged(&cx.env)?;
-        let (holds, over) = args::holds(&cx.env, today)?;
-        cx.output.eprint_diagnostics(&over);
-        let opened = self.source.open(self.args, &manifests, cx).await?;
-        let OpenedSource { target, live, has_token, client, secrets, transport } = opened;
+        let mut acknowledged = self.changes.acknowledgements(&cx.env)?;
+        let (holds, expired_warnings) = args::parse_holds(&cx.env, today)?;
+        cx.output.eprint_diagnostics(&expired_warnings);
+        let opened_source = self.source.open(self.args, &manifests, cx).await?;
+        let OpenedSource { target, live, has_token, client, secrets, transport } = opened_source;
         if let Some(saved) = &select.saved {
-            saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
+            saved.check_target(&target, jiff::Timestamp::now()).map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
-        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let token =
-            if has_token { preflight::token(&observer, today, &cx.output).await? } else { None };
+        let observer = Observer::connect(client).await?.with_moves(Arc::clone(&desired.moves));
+        let token = if has_token {
+            preflight::check_token(&observer, today, &cx.output).await?
+        } else {
+            None
+        };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
         let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
         let mut roster = Roster::default();
@@ -104,31 +110,31 @@ impl<'a> SessionBuilder<'a> {
             transport.declare(&desired, &secrets);
         }
         let mut unplanned = select.take_unplanned(&mut desired);
-        unplanned.retain(|container| container.brought_in.is_some());
+        unplanned.retain(|container| container.including_glob.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let settings = plan::PlanSettings {
             is_offline: matches!(transport, LateTransport::Offline(_)),
-            ..plan::PlanSettings::of(observer.caller().clone(), secrets, &desired)
+            ..plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired)
         };
-        let (_, reach) = limits(&config);
+        let (_, reach) = guard_limits(&config);
         Ok(Session {
-            settings: self.settings(settings, &desired, holds, &config),
+            settings: self.complete_settings(settings, &desired, holds, &config),
             desired,
             roster,
             unplanned,
             keeps_parts: select.saved.is_some(),
             selects_all: select.is_everything(),
-            acknowledged,
+            acknowledgements: acknowledged,
             today,
             observer,
-            extent: Extent { limit: self.changes.limit, reach, spares_drift: false },
-            concurrency: self.args.connect.in_flight(&config).most(),
+            extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
+            concurrency: self.args.connect.in_flight(&config).max(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
             recorder: match transport {
                 LateTransport::Recorder(recorder) => Some(recorder),
                 LateTransport::Service | LateTransport::Offline(_) => None,
             },
-            compared: None,
+            session_base: None,
         })
     }
 
@@ -145,36 +151,36 @@ impl<'a> SessionBuilder<'a> {
         observer: &Observer,
         cx: &RunContext,
     ) -> Result<(Desired, Roster), CommandError> {
-        let mut roster = observer.roster(&includes.roster_request(&desired)).await?;
+        let mut roster = observer.read_roster(&includes.roster_request(&desired)).await?;
         let desired = includes
-            .bring_in(desired, &mut roster)
-            .map_err(|wrong| cx.unusable("the manifests", wrong))?;
-        cx.output.eprint_diagnostics(&roster.idle);
-        cx.reports.add_diagnostics(roster.idle.clone());
+            .include_from(desired, &mut roster)
+            .map_err(|faults| cx.report_unusable("the manifests", faults))?;
+        cx.output.eprint_diagnostics(&roster.idle_rules);
+        cx.reports.add_diagnostics(roster.idle_rules.clone());
         let desired = self.select(desired)?;
         let roster = self.args.select.select_roster(roster, &desired.moves);
         Ok((desired, roster))
     }
 
-    /// `settings` with what the configuration and the options say about `desired`.
-    fn settings(
+    /// `settings`, completed with the values for `desired` from the configuration and the options.
+    fn complete_settings(
         &self,
         settings: plan::PlanSettings,
         desired: &Desired,
         holds: Holds,
         config: &Config,
     ) -> plan::PlanSettings {
-        let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
-        let free = desired.containers.iter();
-        let free =
-            free.filter(|container| !is_held(&container.address().section(settings::SECTION)));
+        let is_held = |address: &Address| holds.held_until(address, &desired.moves).is_some();
+        let free_containers = desired.containers.iter();
+        let free = free_containers
+            .filter(|container| !is_held(&container.address().section(settings::SECTION)));
         plan::PlanSettings {
             release: config.service.release,
-            created: desired.created_unless(is_held),
-            groups: Groups::of(free),
+            created: desired.creatable_except(is_held),
+            groups: GroupDeclarations::of(free),
             resend: self.changes.resend.clone(),
             holds,
-            limits: limits(config).0,
+            limits: guard_limits(config).0,
             hosts: config.service.import_hosts.names(),
             ..settings
         }
@@ -182,12 +188,12 @@ impl<'a> SessionBuilder<'a> {
 }
 
 /// The limits of guards: for removals, and for containers that only rules include.
-pub(super) fn limits(config: &Config) -> (Limits, Limits) {
+pub(super) fn guard_limits(config: &Config) -> (Limits, Limits) {
     let guards = config.guards;
-    (limits_of(guards.removals, Limits::default()), limits_of(guards.reach, Limits::REACH))
+    (limits_from(guards.removals, Limits::default()), limits_from(guards.reach, Limits::REACH))
 }
 
-fn limits_of(limit: ChangeLimit, defaults: Limits) -> Limits {
+fn limits_from(limit: ChangeLimit, defaults: Limits) -> Limits {
     let count = limit.count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
     Limits { count: count.unwrap_or(defaults.count), share: limit.share.unwrap_or(defaults.share) }
 }

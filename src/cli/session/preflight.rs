@@ -17,12 +17,12 @@ use crate::{
 ///
 /// # Errors
 /// If it certainly cannot read, or all further requests would fail too.
-pub(super) async fn token(
+pub(super) async fn check_token(
     observer: &Observer,
     today: Date,
     output: &Output,
 ) -> Result<Option<TokenProperties>, CommandError> {
-    let Some(token) = observer.token().await? else { return Ok(None) };
+    let Some(token) = observer.read_token().await? else { return Ok(None) };
     output.eprint(&token_warnings(&token, today));
     if token.cannot_read() {
         let failure = denied_token(
@@ -35,7 +35,7 @@ pub(super) async fn token(
 }
 
 /// Refuses a token that certainly cannot write.
-pub(in crate::cli) fn may_write(token: Option<&TokenProperties>) -> Result<(), CommandError> {
+pub(in crate::cli) fn check_can_write(token: Option<&TokenProperties>) -> Result<(), CommandError> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {
@@ -45,20 +45,24 @@ pub(in crate::cli) fn may_write(token: Option<&TokenProperties>) -> Result<(), C
     }
 }
 
-fn denied_token(what: String, token: &TokenProperties) -> CommandError {
+fn denied_token(message: String, token: &TokenProperties) -> CommandError {
     CommandError::new(
         Exit::Denied,
-        anyhow::anyhow!("{}: its scopes are {}", escape(&what), escape(&token.scopes.join(", "))),
+        anyhow::anyhow!(
+            "{}: its scopes are {}",
+            escape(&message),
+            escape(&token.scopes.join(", "))
+        ),
     )
 }
 
 fn token_warnings(token: &TokenProperties, today: Date) -> String {
     let name = escape(&token.name);
     let mut text = String::new();
-    if let Some(day) = token.ends_soon(today) {
+    if let Some(day) = token.near_expiry(today) {
         text += &format!("warning: the token `{name}` expires on {day}; replace it before that\n");
     }
-    if token.acts_as_others() {
+    if token.can_act_as_others() {
         text += &format!(
             "warning: the token `{name}` has the scope `sudo`, which undrift never uses; one without it is safer\n"
         );
@@ -68,7 +72,7 @@ fn token_warnings(token: &TokenProperties, today: Date) -> String {
 
 /// The reach of a bot's token, as a hint for incomplete plans.
 pub(super) fn token_scope_note(username: &str) -> String {
-    match BotOwner::of(username) {
+    match BotOwner::from_username(username) {
         Some(BotOwner { scope: Scope::Project, id }) => format!(
             "note: the token belongs to project {id}; it cannot see private groups or other private projects\n"
         ),
@@ -102,9 +106,10 @@ mod tests {
 
     #[test]
     fn a_token_that_certainly_cannot_write_is_refused() {
-        let refused = |scopes: &[&str]| may_write(Some(&token(scopes, None))).err().map(|f| f.exit);
+        let refused =
+            |scopes: &[&str]| check_can_write(Some(&token(scopes, None))).err().map(|f| f.exit);
         assert_eq!(refused(&["read_api"]), Some(Exit::Denied));
         assert_eq!((refused(&["api"]), refused(&["unheard_of"])), (None, None));
-        assert!(may_write(None).is_ok());
+        assert!(check_can_write(None).is_ok());
     }
 }

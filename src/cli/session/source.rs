@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Manifests, SessionArgs, secrets_of};
+use super::{Manifests, SessionArgs, add_manifest_secrets};
 use crate::{
     api::{ClientSettings, Clock as _, ReadClient, ServiceAddress, SystemClock},
     cli::{CommandError, Environment, Exit, RunContext, input},
@@ -20,8 +20,8 @@ use crate::{
     text,
 };
 
-/// The name of the embedded service where others have an address.
-const SANDBOX: &str = "sandbox";
+/// The text for the embedded service in place of an address.
+const SANDBOX_TARGET: &str = "sandbox";
 /// Where to look for the key of the digests of secrets in a snapshot.
 const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
 /// The age from which a snapshot is reported as old.
@@ -39,7 +39,7 @@ pub(in crate::cli) struct LiveArgs {
 
 impl LiveArgs {
     /// The source that it names.
-    pub(in crate::cli) fn source(&self) -> SessionSource<'_> {
+    pub(in crate::cli) fn session_source(&self) -> SessionSource<'_> {
         self.live.as_deref().map_or(SessionSource::Service, SessionSource::Snapshot)
     }
 }
@@ -52,7 +52,7 @@ pub(in crate::cli) enum SessionSource<'w> {
     /// The snapshot in this file.
     Snapshot(&'w Path),
     /// A service of which a snapshot is taken.
-    Taking,
+    TakeSnapshot,
 }
 
 /// A source that can be read.
@@ -72,7 +72,7 @@ pub(super) struct OpenedSource {
 
 /// A transport that must know the declarations.
 pub(super) enum LateTransport {
-    /// None: the service.
+    /// No such transport: the service itself is read.
     Service,
     /// A snapshot in place of the service.
     Offline(Arc<Offline>),
@@ -85,8 +85,8 @@ impl LateTransport {
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
         match self {
             Self::Service => {}
-            Self::Offline(offline) => offline.declare(desired, secrets),
-            Self::Recorder(recorder) => recorder.declare(desired),
+            Self::Offline(offline) => offline.use_declarations(desired, secrets),
+            Self::Recorder(recorder) => recorder.use_declarations(desired),
         }
     }
 }
@@ -103,18 +103,19 @@ impl SessionSource<'_> {
         manifests: &Manifests,
         cx: &RunContext,
     ) -> Result<OpenedSource, CommandError> {
-        let allowed = args.allowed(&cx.env)?;
-        let find_all =
-            |secrets: Secrets| Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
-        let opened = match self {
+        let allowed = args.allowed_variables(&cx.env)?;
+        let find_all = |secrets: Secrets| {
+            Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
+        };
+        let opened_source = match self {
             Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, cx)?,
-            Self::Service | Self::Taking => {
-                let is_taken = matches!(self, Self::Taking);
-                from_service(args, is_taken, manifests, find_all, cx).await?
+            Self::Service | Self::TakeSnapshot => {
+                let takes_snapshot = matches!(self, Self::TakeSnapshot);
+                from_service(args, takes_snapshot, manifests, find_all, cx).await?
             }
         };
-        opened.transport.declare(&manifests.desired, &opened.secrets);
-        Ok(opened)
+        opened_source.transport.declare(&manifests.desired, &opened_source.secrets);
+        Ok(opened_source)
     }
 }
 
@@ -126,16 +127,16 @@ fn from_snapshot(
     cx: &RunContext,
 ) -> Result<OpenedSource, CommandError> {
     let snapshot = load_snapshot(path)?;
-    let SnapshotHeader { target, taken_at, .. } = &snapshot.head;
+    let SnapshotHeader { target, taken_at, .. } = &snapshot.header;
     let (target, taken_at) = (target.clone(), *taken_at);
-    let key = cx.env.key(KEY_NAME)?;
-    check_key(&snapshot.head, key.as_ref())?;
-    let service = args.connect.confirmed(&target, config, &cx.env)?;
-    warn_if_old(&snapshot.head, cx);
-    let shown = format!("{}, {}", snapshot::shown(taken_at), age_text(taken_at));
-    let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown });
+    let key = cx.env.digest_key(KEY_NAME)?;
+    check_key(&snapshot.header, key.as_ref())?;
+    let service = args.connect.snapshot_service(&target, config, &cx.env)?;
+    warn_if_old(&snapshot.header, cx);
+    let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
+    let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown: time_text });
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
-    cx.output.redactor.learn(Arc::clone(&secrets));
+    cx.output.redactor.set_secrets(Arc::clone(&secrets));
     let offline = Arc::new(Offline::new(snapshot, key));
     let transport = LateTransport::Offline(Arc::clone(&offline));
     let client = ReadClient::new(service, offline, Arc::clone(&secrets), ClientSettings::default());
@@ -144,20 +145,26 @@ fn from_snapshot(
 
 async fn from_service(
     args: &SessionArgs,
-    is_taken: bool,
+    takes_snapshot: bool,
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &RunContext,
 ) -> Result<OpenedSource, CommandError> {
-    let endpoint = args.connect.endpoint(root, config, cx).await?;
+    let endpoint = args.connect.find_endpoint(root, config, cx).await?;
     let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
-    let secrets = find_all(endpoint.apart_from(Secrets::new(root, endpoint.environment.clone())));
+    let secrets =
+        find_all(endpoint.exclude_token(Secrets::new(root, endpoint.environment.clone())));
     let mut client = args.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
-    let target = if sandbox { SANDBOX.to_owned() } else { service.to_string() };
+    let target = if sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };
     let mut transport = LateTransport::Service;
-    if is_taken {
-        let head = SnapshotHeader { target: target.clone(), sandbox, taken_at: now(), key: None };
-        let key = cx.env.key(KEY_NAME)?;
+    if takes_snapshot {
+        let head = SnapshotHeader {
+            target: target.clone(),
+            is_sandbox: sandbox,
+            taken_at: current_time(),
+            key_id: None,
+        };
+        let key = cx.env.digest_key(KEY_NAME)?;
         let recorder = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
         transport = LateTransport::Recorder(Arc::clone(&recorder));
         let in_flight = args.connect.in_flight(config);
@@ -168,7 +175,7 @@ async fn from_service(
 }
 
 fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
-    let text = input::bytes(path, MAX_BYTES).map_err(|error| {
+    let text = input::read_bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
     let path = path.display();
@@ -183,7 +190,7 @@ fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
 
 /// Refuses another key than that of the snapshot: all secrets would seem to differ.
 fn check_key(head: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), CommandError> {
-    match (&head.key, key) {
+    match (&head.key_id, key) {
         (Some(taken), Some(key)) if *taken != key.id() => {
             let message = format!("the snapshot was taken with another {KEY_NAME}");
             let failure = CommandError::new(Exit::Stale, anyhow::anyhow!(message));
@@ -193,13 +200,13 @@ fn check_key(head: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), Comma
     }
 }
 
-fn now() -> Timestamp {
-    Timestamp::try_from(SystemClock::default().wall()).unwrap_or_default()
+fn current_time() -> Timestamp {
+    Timestamp::try_from(SystemClock::default().system_time()).unwrap_or_default()
 }
 
 /// The age of `instant`, in words.
 fn age_text(instant: Timestamp) -> String {
-    let age = now().duration_since(instant);
+    let age = current_time().duration_since(instant);
     let hours = age.as_hours();
     match hours {
         ..0 => "in the future".to_owned(),
@@ -211,7 +218,7 @@ fn age_text(instant: Timestamp) -> String {
 }
 
 fn warn_if_old(head: &SnapshotHeader, cx: &RunContext) {
-    if now().duration_since(head.taken_at) > OLD_AGE {
+    if current_time().duration_since(head.taken_at) > OLD_AGE {
         let age = age_text(head.taken_at);
         cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
@@ -221,14 +228,14 @@ fn warn_if_old(head: &SnapshotHeader, cx: &RunContext) {
 
 /// The service of a snapshot, unless the run names another one.
 impl crate::cli::connect::ConnectArgs {
-    fn confirmed(
+    fn snapshot_service(
         &self,
         target: &str,
         config: &Config,
         env: &Environment,
     ) -> Result<ServiceAddress, CommandError> {
         // The embedded service has no public address.
-        if target == SANDBOX {
+        if target == SANDBOX_TARGET {
             return ServiceAddress::parse("http://127.0.0.1", false)
                 .map_err(|error| CommandError::new(Exit::Internal, error));
         }
@@ -237,7 +244,7 @@ impl crate::cli::connect::ConnectArgs {
         })?;
         let declared = config.service.url.as_deref();
         let declared = declared.map(|url| ("`service.url` in undrift.yaml", url));
-        for (name, url) in declared.into_iter().chain(self.named(env)) {
+        for (name, url) in declared.into_iter().chain(self.named_address(env)) {
             if !ServiceAddress::parse(url, true).is_ok_and(|url| url == service) {
                 let (target, url) = (text::escape(target), judge::mask_url(url));
                 let message = format!("the snapshot is for `{target}`, but {name} is `{url}`");

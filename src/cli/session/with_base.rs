@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Session, opening::limits};
+use super::{Session, opening::guard_limits};
 use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
@@ -24,7 +24,7 @@ use crate::{
 /// How a session uses a base.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct BaseUse {
-    /// What it does with differences from before the branch.
+    /// The treatment of differences that are older than the branch.
     pub(in crate::cli) drift: DriftPolicy,
     /// True if only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
@@ -39,86 +39,91 @@ pub(super) struct SessionBase {
     /// The comparison so far.
     comparison: RefCell<BaseComparison>,
     /// The declarations without excluded parts, by path.
-    rests: RefCell<BTreeMap<Arc<str>, BranchPart>>,
+    branch_parts: RefCell<BTreeMap<Arc<str>, BranchPart>>,
 }
 
 impl Session {
     /// The session with a base. The limits of both sides hold.
     pub(in crate::cli) fn with_base(
         mut self,
-        found: ResolvedBase,
-        used: BaseUse,
+        resolved_base: ResolvedBase,
+        base_use: BaseUse,
         (selection, mut outline): (Selection, Outline),
         cx: &RunContext,
     ) -> Self {
         let mut comparison =
-            BaseComparison { revision: found.revision, ..BaseComparison::default() };
+            BaseComparison { revision: resolved_base.revision, ..BaseComparison::default() };
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
-        if let Some(content) = found.content {
+        if let Some(content) = resolved_base.content {
             let missing = missing_members(&self.desired, &content.desired);
             config = content.config;
             acknowledgements = content.desired.acknowledgements.clone();
-            let brought = match content.includes {
-                Some(includes) => includes.bring_in(content.desired, &mut { missing }),
+            let base_desired = match content.includes {
+                Some(includes) => includes.include_from(content.desired, &mut { missing }),
                 None => Ok(content.desired),
             };
-            match brought {
-                Ok(desired) => base = Base::of(desired.containers, &self.desired.containers),
+            match base_desired {
+                Ok(desired) => {
+                    base = Base::from_containers(desired.containers, &self.desired.containers);
+                }
                 Err(_) => {
-                    let why = "no base to compare with: its rules are not valid for a project that they include";
-                    let warning = Diagnostic::warning("base", why);
+                    let message = "no base to compare with: its rules are not valid for a project that they include";
+                    let warning = Diagnostic::warning("base", message);
                     let warnings: Diagnostics = std::iter::once(warning).collect();
                     cx.output.eprint_diagnostics(&warnings);
                 }
             }
         }
-        let (removals, reach) = limits(&config);
+        let (removals, reach) = guard_limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
-        self.extent.spares_drift = used.drift == DriftPolicy::Show;
+        self.extent.ignores_drift = base_use.drift == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
-        let gone = base.gone(&outline, moves).into_iter();
-        comparison.removed = gone.filter(|address| selection.holds_in(address, moves)).collect();
-        base.remember(&mut self.desired.containers);
-        if used.only_changed {
-            let acknowledgements = self.desired.containers.len();
-            self.desired.containers = base.changed(std::mem::take(&mut self.desired.containers));
-            comparison.unchanged = acknowledgements - self.desired.containers.len();
-            self.settings.created = self.desired.created();
+        let removed_addresses = base.removed_declarations(&outline, moves).into_iter();
+        comparison.removed =
+            removed_addresses.filter(|address| selection.selects_in(address, moves)).collect();
+        base.add_base_identities(&mut self.desired.containers);
+        if base_use.only_changed {
+            let container_count = self.desired.containers.len();
+            self.desired.containers =
+                base.changed_containers(std::mem::take(&mut self.desired.containers));
+            comparison.unchanged = container_count - self.desired.containers.len();
+            self.settings.created = self.desired.creatable();
             // Acknowledgements in documents count for selected containers; those of the command
             // line for the whole run.
             let containers = &self.desired.containers;
-            self.acknowledged.retain(|one| {
+            self.acknowledgements.retain(|one| {
                 one.origin.is_none()
-                    || containers.iter().any(|container| one.at.touches(&container.path))
+                    || containers.iter().any(|container| one.selector.touches(&container.path))
             });
         }
-        self.compared = Some(SessionBase {
+        self.session_base = Some(SessionBase {
             base,
             config,
             acknowledgements,
-            drift: used.drift,
+            drift: base_use.drift,
             comparison: RefCell::new(comparison),
-            rests: RefCell::default(),
+            branch_parts: RefCell::default(),
         });
         self
     }
 
     /// The declarations without what this run excludes, after planning.
     pub(in crate::cli) fn to_apply(&self) -> Cow<'_, Desired> {
-        let Some(compared) = &self.compared else { return Cow::Borrowed(&self.desired) };
-        let rests = compared.rests.borrow();
-        if rests.is_empty() {
+        let Some(session_base) = &self.session_base else { return Cow::Borrowed(&self.desired) };
+        let branch_parts = session_base.branch_parts.borrow();
+        if branch_parts.is_empty() {
             return Cow::Borrowed(&self.desired);
         }
         let containers = self.desired.containers.iter();
-        let containers = containers.filter_map(|container| match rests.get(&container.path) {
-            Some(BranchPart::Nothing) => None,
-            Some(BranchPart::Some(rest)) => Some((**rest).clone()),
-            Some(BranchPart::All) | None => Some(container.clone()),
-        });
+        let containers =
+            containers.filter_map(|container| match branch_parts.get(&container.path) {
+                Some(BranchPart::Nothing) => None,
+                Some(BranchPart::Some(rest)) => Some((**rest).clone()),
+                Some(BranchPart::Whole) | None => Some(container.clone()),
+            });
         Cow::Owned(Desired { containers: containers.collect(), ..self.desired.clone() })
     }
 }
@@ -134,11 +139,11 @@ impl SessionBase {
         let (observer, settings) = (&session.observer, &session.settings);
         let planned =
             apply::plan_against(observer, container, &self.base, self.drift, live, settings);
-        let BranchPlan { mut plan, rest, comparison: against } = planned.await?;
-        plan.findings.problems.extend(outside_of_base(&self.config, container));
-        self.comparison.borrow_mut().extend(against);
-        if !matches!(rest, BranchPart::All) {
-            self.rests.borrow_mut().insert(container.path.clone(), rest);
+        let BranchPlan { mut plan, branch_part: rest, comparison } = planned.await?;
+        plan.findings.problems.extend(find_outside_problem(&self.config, container));
+        self.comparison.borrow_mut().extend(comparison);
+        if !matches!(rest, BranchPart::Whole) {
+            self.branch_parts.borrow_mut().insert(container.path.clone(), rest);
         }
         Ok(plan)
     }
@@ -150,10 +155,10 @@ impl SessionBase {
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
     pub(super) fn mark_new(&self, plan: &mut Plan, acknowledgements: &[Acknowledgement]) {
-        let old = acknowledgements
+        let base_origins = acknowledgements
             .iter()
             .filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));
-        let old: BTreeSet<_> = old.filter_map(|one| one.origin.as_ref()).collect();
+        let old: BTreeSet<_> = base_origins.filter_map(|one| one.origin.as_ref()).collect();
         for acknowledged in &mut plan.acknowledged {
             acknowledged.is_new = acknowledged.by.as_ref().is_some_and(|by| !old.contains(by));
         }
@@ -162,9 +167,10 @@ impl SessionBase {
 }
 
 /// Containers that rules at the base may include: declared here and not there.
-fn missing_members(here: &Desired, base: &Desired) -> Roster {
+fn missing_members(branch_desired: &Desired, base: &Desired) -> Roster {
     let declared: BTreeSet<_> = base.containers.iter().map(|one| one.path.to_lowercase()).collect();
-    let missing = here.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
+    let missing =
+        branch_desired.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
     let members = missing.map(|one| MatchedContainer {
         scope: one.scope,
         path: one.path.to_string(),
@@ -174,13 +180,13 @@ fn missing_members(here: &Desired, base: &Desired) -> Roster {
 }
 
 /// The stricter of two limits.
-fn stricter(one: Limits, other: Limits) -> Limits {
-    Limits { count: one.count.min(other.count), share: one.share.min(other.share) }
+fn stricter(first: Limits, second: Limits) -> Limits {
+    Limits { count: first.count.min(second.count), share: first.share.min(second.share) }
 }
 
-/// A problem for a container outside of what the base manages: no branch may widen that and use it
-/// at once.
-fn outside_of_base(config: &Config, container: &Container) -> Option<Problem> {
+/// A problem for a container outside of the paths that the base manages. A branch may not add paths and
+/// use them in the same run.
+fn find_outside_problem(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.find_unmanaged(container)?;
     let file = crate::manifest::config::FILE;
     let help = format!("merge the change of `manages` in {file} first, then declare this");

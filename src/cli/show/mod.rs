@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Args {
     /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
     /// be a glob, and the option repeated
-    #[arg(long, value_name = "PATH", value_parser = Glob::over_paths)]
+    #[arg(long, value_name = "PATH", value_parser = Glob::for_paths)]
     effective: Vec<Glob>,
     /// Show the plans of several jobs as one, from their JSON reports; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "effective")]
@@ -47,20 +47,20 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
         return parts::show(&args.report, cx).map(Reported::exit);
     }
     if args.effective.is_empty() {
-        return show_saved(&args.dir, cx.output.style, cx);
+        return show_saved_plan(&args.dir, cx.output.style, cx);
     }
     let loaded = manifest::load_with(
         &args.dir,
         &LoadEnvironment::of_process(),
-        &Options { traced: &args.effective, ..Options::default() },
+        &Options { traced_globs: &args.effective, ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {
-        return Err(cx.unusable("the manifests", loaded.diagnostics));
+        return Err(cx.report_unusable("the manifests", loaded.diagnostics));
     };
     for glob in &args.effective {
         let mut traces = loaded.traces.iter();
         if !traces.any(|trace| glob.matches(&trace.path().to_lowercase())) {
-            let path = glob.written();
+            let path = glob.pattern();
             let failure =
                 CommandError::usage(format!("no manifest declares a group or project `{path}`"));
             let paths = desired.containers.iter().map(|container| &*container.path);
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn show_saved(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
+fn show_saved_plan(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
     if !path.try_exists().unwrap_or(true) {
         let failure = CommandError::usage(format!("the file `{}` does not exist", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
@@ -81,8 +81,8 @@ fn show_saved(path: &Path, style: TextStyle, cx: &RunContext) -> CommandResult {
         let failure = CommandError::usage(format!("`{}` is not a saved plan", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
     }
-    let sealed = saved::read(path)?;
-    sealed.plan.check().map_err(saved::unusable)?;
+    let sealed = saved::read_saved_plan(path)?;
+    sealed.plan.check().map_err(saved::unusable_failure)?;
     cx.output.print(&terminal::saved(&sealed, style))?;
     Ok(Exit::Success)
 }

@@ -21,7 +21,7 @@ use crate::{
 /// The largest report that is read, in bytes: many more than those of the largest organisations.
 const MAX_REPORT_BYTES: u64 = 1 << 30;
 
-/// What every report has.
+/// The fields that every report has.
 #[derive(Deserialize)]
 struct ReportHead {
     undrift: ReportKind,
@@ -32,7 +32,7 @@ struct ReportHead {
     diagnostics: Vec<ReportedDiagnostic>,
 }
 
-/// What is wrong with the manifests.
+/// The diagnostics of the manifests.
 #[derive(Deserialize)]
 struct ReportedDiagnostic {
     severity: Severity,
@@ -51,7 +51,7 @@ impl ReportedDiagnostic {
     }
 }
 
-/// What one about a plan or drift has if its run finished.
+/// The fields of a report about a plan or drift whose run has finished.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 struct FinishedReport {
@@ -71,21 +71,21 @@ struct JobReport {
 
 /// Shows the reports in `files` as one.
 pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<Reported, CommandError> {
-    let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
-    if let Some(reason) = overlap(files, &parts) {
+    let parts: Vec<_> = files.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?;
+    if let Some(reason) = find_overlap(files, &parts) {
         return Err(CommandError::usage(reason).help("each group and project must be in one part"));
     }
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
-    let all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
-    let kind = if all_drift { ReportKind::Drift } else { ReportKind::Plan };
-    let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
+    let is_all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
+    let kind = if is_all_drift { ReportKind::Drift } else { ReportKind::Plan };
+    let plan = Plan::join(parts.into_iter().map(|part| part.plan));
     Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
-/// Why the parts are not those of one whole: two are of different services, or change the same
+/// The reason why the parts cannot be joined: two are of different services, or change the same
 /// object.
-fn overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
+fn find_overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
     let mut changed: BTreeMap<&Address, usize> = BTreeMap::new();
     for (index, (file, part)) in files.iter().zip(parts).enumerate() {
@@ -108,11 +108,11 @@ fn overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
 }
 
 /// The part in a report. That of a run that failed or was killed has nothing but the reason.
-fn read(file: &Path) -> Result<JobReport, CommandError> {
-    let bytes = input::read(file, MAX_REPORT_BYTES)?;
+fn read_report(file: &Path) -> Result<JobReport, CommandError> {
+    let bytes = input::read_file(file, MAX_REPORT_BYTES)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
     let bytes: &'static [u8] = bytes.leak();
-    parse(file, bytes).map_err(|reason| {
+    parse_report(file, bytes).map_err(|reason| {
         let failure = CommandError::usage(format!(
             "`{}` is not a report of a plan: {reason}",
             file.display()
@@ -121,8 +121,8 @@ fn read(file: &Path) -> Result<JobReport, CommandError> {
     })
 }
 
-/// The part in the report `bytes`, or why they are none.
-fn parse(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
+/// The part in the report `bytes`, or the reason why they are no report.
+fn parse_report(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
     let head: ReportHead = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if !matches!(head.undrift, ReportKind::Plan | ReportKind::Drift) {
         return Err(format!("a report of `{}` has no plan", head.undrift.word()));
@@ -163,7 +163,7 @@ mod tests {
     fn part(folder: &Path, text: &str) -> Result<JobReport, String> {
         let file = folder.join("part.json");
         std::fs::write(&file, text).unwrap();
-        read(&file).map_err(|failure| failure.error.unwrap().to_string())
+        read_report(&file).map_err(|failure| failure.error.unwrap().to_string())
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
                 Some("both `a.json` and `b.json` change acme/shop#settings"),
             ),
         ] {
-            assert_eq!(overlap(&files, &[first(), second]).as_deref(), reason);
+            assert_eq!(find_overlap(&files, &[first(), second]).as_deref(), reason);
         }
     }
 

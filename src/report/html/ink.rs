@@ -12,7 +12,7 @@ pub(super) struct HtmlInk<'s> {
 impl HtmlInk<'_> {
     /// `text` on one line.
     pub(super) fn text(self, text: &str) -> String {
-        html(&escape(&self.secrets.redact(text)))
+        escape_html_text(&escape(&self.secrets.redact(text)))
     }
 
     /// A message; text between backticks becomes code.
@@ -30,12 +30,12 @@ impl HtmlInk<'_> {
 
     /// A line of a text whose secrets were already removed; tabs stay.
     pub(super) fn line(self, line: &str) -> String {
-        html(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
+        escape_html_text(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
     }
 }
 
 /// `text` with the special characters of HTML escaped.
-fn html(text: &str) -> String {
+fn escape_html_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -14,8 +14,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{
-    ItemGroup, Report, ReportContent, ReportItem, ReportPart, StepItem, fold::fold_equal,
-    item::acknowledgement, note::object, word,
+    ItemGroup, Report, ReportContent, ReportItem, ReportPart, StepItem, action_word,
+    fold::fold_equal, item::acknowledgement, note::note_object,
 };
 use crate::{
     diff::Action,
@@ -31,7 +31,7 @@ const FILTERS: &str = include_str!("filters.html");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
 
-/// Up to this many steps, all are unfolded at first.
+/// The maximum number of steps for which all are unfolded at first.
 const MAX_UNFOLDED: usize = 300;
 
 /// `report` as a page, without `secrets`.
@@ -58,9 +58,9 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
-    let unfold = steps.len() <= MAX_UNFOLDED;
+    let is_unfolded = steps.len() <= MAX_UNFOLDED;
     for part in ReportPart::ALL {
-        steps::write_part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
+        steps::write_part(&mut page, &steps, part, is_unfolded && part != ReportPart::Drift, ink);
     }
     write_items(&mut page, &report_items[warnings..], ink);
     write_notes(&mut page, report, ink);
@@ -80,7 +80,7 @@ fn content_security_policy() -> String {
 fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: HtmlInk<'_>) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
-    // The heading already names the sort of report.
+    // The heading already names the kind of report.
     let headline = first.strip_prefix(&format!("{}: ", report.kind.word())).unwrap_or(&first);
     *page += "<header>\n";
     *page += &format!(
@@ -114,16 +114,16 @@ fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], 
 
 /// How many objects are created, changed and removed; after apply, how many were.
 fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
-    let applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
+    let is_applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
         let counted = steps.iter().filter(|item| {
             item.step.action == action
-                && if applied { item.is_done } else { item.part != ReportPart::Watched }
+                && if is_applied { item.is_done } else { item.part != ReportPart::Watched }
         });
-        let (number, class) = (counted.count(), word(action));
+        let (number, class) = (counted.count(), action_word(action));
         let words = match action {
-            _ if !applied => format!("to {class}"),
+            _ if !is_applied => format!("to {class}"),
             Action::Create => "created".into(),
             Action::Update => "changed".into(),
             Action::Delete => "removed".into(),
@@ -135,8 +135,8 @@ fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
 
 /// The items, in a section for each group.
 fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: HtmlInk<'_>) {
-    for of_group in items.chunk_by(|a, b| a.group == b.group) {
-        let Some(first) = of_group.first() else { continue };
+    for group_items in items.chunk_by(|a, b| a.group == b.group) {
+        let Some(first) = group_items.first() else { continue };
         let tone = match first.group {
             ItemGroup::Acknowledged => "acknowledged",
             group if group.is_bad() => "bad",
@@ -145,9 +145,9 @@ fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: HtmlInk<'_>) {
         *page += &format!(
             "<section class=\"items {tone}\">\n<h2>{} <span class=\"count\">{}</span></h2>\n<ul>\n",
             ink.text(first.group.title()),
-            of_group.len()
+            group_items.len()
         );
-        for (first, others) in fold_equal(of_group, false, ReportItem::gist) {
+        for (first, others) in fold_equal(group_items, false, ReportItem::gist) {
             write_item(page, first, &others, ink);
         }
         *page += "</ul>\n</section>\n";
@@ -180,7 +180,7 @@ fn write_item(
             ink.text(&words)
         );
     }
-    let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
+    let others: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
     steps::write_others(page, "the same", &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
 }
@@ -192,17 +192,17 @@ fn write_notes(page: &mut String, report: &Report<'_>, ink: HtmlInk<'_>) {
         return;
     }
     *page += "<section class=\"notes\">\n<h2>Notes</h2>\n";
-    for ((_, title), found) in kinds {
+    for ((_, title), notes) in kinds {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
             ink.prose(title),
-            found.len()
+            notes.len()
         );
-        for note in found {
+        for note in notes {
             *page += &format!(
                 "<li><code class=\"address\">{}</code> {}</li>\n",
                 ink.text(&note.address.path),
-                ink.text(&object(note))
+                ink.text(&note_object(note))
             );
         }
         *page += "</ul>\n</details>\n";

@@ -10,14 +10,14 @@ use crate::{
     report::{
         compare::{self, TextComparison},
         model::{
-            Fold, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, file_line, fold_steps,
-            label_word, remarks, rows_of, sign, step::object, word,
+            Fold, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, action_word, build_rows,
+            file_line, fold_steps, label_word, remarks, sign, step::object_name,
         },
     },
     text::count,
 };
 
-/// How many earlier steps are named for one reason.
+/// The maximum number of earlier steps that are named for one reason.
 const MAX_NAMED: usize = 3;
 
 /// The steps of one part, if there are any.
@@ -25,21 +25,22 @@ pub(super) fn write_part(
     page: &mut String,
     steps: &[StepItem<'_>],
     part: ReportPart,
-    unfolded: bool,
+    is_unfolded: bool,
     ink: HtmlInk<'_>,
 ) {
     let items: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     if items.is_empty() {
         return;
     }
-    // An element has one step, whole, so that others can link to it.
+    // An element has one complete step, so that others can link to it.
     let groups = fold_steps(&items, Fold::Steps);
     // Steps that are folded have no element to link to.
-    let shown: BTreeSet<_> = groups
+    let shown_numbers: BTreeSet<_> = groups
         .iter()
         .flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number))
         .collect();
-    let linked = steps.iter().filter(|item| item.part != part || shown.contains(&item.number));
+    let linked =
+        steps.iter().filter(|item| item.part != part || shown_numbers.contains(&item.number));
     let numbers: BTreeMap<_, _> =
         linked.map(|item| (item.step.address.to_string(), item.number)).collect();
     *page += &format!(
@@ -65,9 +66,9 @@ pub(super) fn write_part(
             *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
         let noun = format!("more {}", folded.first().scope.noun());
-        write_others(page, folded.alike(), &count(others.len(), &noun), others, ink);
+        write_others(page, folded.alike_text(), &count(others.len(), &noun), others, ink);
         for piece in steps {
-            write_step(page, &piece.item, unfolded, &numbers, ink);
+            write_step(page, &piece.item, is_unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
@@ -99,7 +100,7 @@ fn write_step(
     numbers: &BTreeMap<String, usize>,
     ink: HtmlInk<'_>,
 ) {
-    let (step, action) = (item.step, word(item.step.action));
+    let (step, action) = (item.step, action_word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(label_word);
     let mut facets = String::new();
@@ -115,7 +116,7 @@ fn write_step(
         item.number,
         ink.text(section),
         if unfolded { " open" } else { "" },
-        ink.text(&object(step.scope, &step.address)),
+        ink.text(&object_name(step.scope, &step.address)),
     );
     for badge in [label, item.outcome].into_iter().flatten() {
         *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
@@ -129,7 +130,7 @@ fn write_step(
         *page += &format!("<p class=\"remark\">{}</p>\n", ink.text(&remark));
     }
     write_predecessors(page, step, numbers, ink);
-    let rows = rows_of(step, &step.changes, true);
+    let rows = build_rows(step, &step.changes, true);
     if !rows.is_empty() {
         *page += "<table>\n";
         *page += match step.action {
@@ -168,10 +169,11 @@ fn write_predecessors(
     }
     for (reason, links) in reasons {
         let more = links.len().saturating_sub(MAX_NAMED);
-        let rest =
+        let rest_text =
             if more > 0 { format!(" and {}", count(more, "more step")) } else { String::new() };
         let named = links[..links.len() - more].join(", ");
-        *page += &format!("<p class=\"remark\">after {named}{rest}: {}</p>\n", ink.text(reason));
+        *page +=
+            &format!("<p class=\"remark\">after {named}{rest_text}: {}</p>\n", ink.text(reason));
     }
 }
 
@@ -200,7 +202,7 @@ fn write_values(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
     for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match side {
             None => continue,
-            Some(ValueText::Aside(words)) => format!(
+            Some(ValueText::Remark(words)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
                 ink.text(&words)
             ),
@@ -213,8 +215,8 @@ fn write_values(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
 
 /// The comparison of two texts.
 fn write_comparison(page: &mut String, before: &str, after: &str, ink: HtmlInk<'_>) {
-    let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
-        TextComparison::Aside(words) => {
+    let lines = match compare::compare_texts(before, after, |text| ink.secrets.redact(text)) {
+        TextComparison::Remark(words) => {
             *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
             return;
         }
@@ -241,13 +243,13 @@ fn write_calls(page: &mut String, step: &Step, ink: HtmlInk<'_>) {
     }
     *page += "<ul class=\"calls\">\n";
     for call in &step.calls {
-        let only = match call {
+        let condition = match call {
             _ if call.restores => ", only if the call before it failed",
             _ if call.undoes => ", only if a limit that the call before it sets was not saved",
             _ => "",
         };
         *page += &format!(
-            "<li><code>{} {}</code> <span class=\"aside\">{}{only}</span></li>\n",
+            "<li><code>{} {}</code> <span class=\"aside\">{}{condition}</span></li>\n",
             call.method,
             ink.text(&call.path),
             ink.text(&call.fields.join(", "))

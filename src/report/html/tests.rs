@@ -77,7 +77,7 @@ fn every_step_is_counted_once() {
 fn no_secret_is_in_a_page() {
     let mut secrets = Secrets::default();
     for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
-        secrets.also_redact(Secret::new(secret));
+        secrets.add_redaction(Secret::new(secret));
     }
     World::new().each(|name, report| {
         let page = super::report(report, &secrets);

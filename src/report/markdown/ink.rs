@@ -2,7 +2,7 @@
 //!
 //! The service adds features to the Markdown of comments: it links names (`@all`, `#1`, `~bug`),
 //! executes lines that begin with a slash as commands, and shows images. None of these work in
-//! code. So every text from a manifest or the service is put into code, and no line begins with it.
+//! code. So every text from a manifest or the service is put into code, and no line begins with such a text.
 //! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
 //! in which each line begins with our own sign.
 
@@ -28,21 +28,21 @@ pub(super) struct MarkdownInk<'s> {
 impl MarkdownInk<'_> {
     /// `text` as code.
     pub(super) fn code(self, text: &str) -> String {
-        span(&cut(&escape(&self.secrets.redact(text))))
+        code_span(&shorten(&escape(&self.secrets.redact(text))))
     }
 
     /// `text` as code in a cell of a table.
     pub(super) fn cell(self, text: &str) -> String {
         // A bar ends a cell, also in code, unless a backslash precedes it. Parsers disagree about a
         // backslash before that backslash.
-        let text = cut(&escape(&self.secrets.redact(text)));
-        span(&text.replace("\\|", "\\u{5c}|").replace('|', "\\|"))
+        let text = shorten(&escape(&self.secrets.redact(text)));
+        code_span(&text.replace("\\|", "\\u{5c}|").replace('|', "\\|"))
     }
 
     /// One side of a change in a cell of a table.
     pub(super) fn side(self, side: &ValueText) -> String {
         match side {
-            ValueText::Aside(words) | ValueText::Value(words) => self.cell(words),
+            ValueText::Remark(words) | ValueText::Value(words) => self.cell(words),
         }
     }
 
@@ -50,7 +50,7 @@ impl MarkdownInk<'_> {
     pub(super) fn block(self, lines: &[ComparedLine]) -> String {
         let lines = lines.iter();
         let text: String = lines
-            .map(|(tag, line)| format!("{}{}\n", compare::sign(*tag), cut(&escape_line(line))))
+            .map(|(tag, line)| format!("{}{}\n", compare::sign(*tag), shorten(&escape_line(line))))
             .collect();
         let fence = "`".repeat(longest_run(&text).max(2) + 1);
         format!("{fence}diff\n{text}{fence}\n")
@@ -63,7 +63,7 @@ fn escape_line(line: &str) -> String {
 }
 
 /// The shown beginning of `text`.
-fn cut(text: &str) -> String {
+fn shorten(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -71,7 +71,7 @@ fn cut(text: &str) -> String {
 }
 
 /// A code span of `text`, which has no control characters.
-fn span(text: &str) -> String {
+fn code_span(text: &str) -> String {
     if text.is_empty() {
         return "(empty)".into();
     }

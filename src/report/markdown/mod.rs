@@ -17,16 +17,16 @@ use super::{
     marker::Marker,
     model::{
         Fold, FoldedPiece, FoldedSteps, ItemGroup, Report, ReportItem, ReportPart, StepItem,
-        StepRow, acknowledgement, file_line, fold_equal, fold_objects, fold_steps, group_by_key,
-        label_word, note, predecessors, remarks, rows_of, sign, step::object,
+        StepRow, acknowledgement, build_rows, file_line, fold_equal, fold_objects, fold_steps,
+        group_by_key, label_word, note, predecessors, remarks, sign, step::object_name,
     },
 };
 use crate::{diff::GuardRefusal, secret::Secrets, text::count, value::Json};
 use ink::MarkdownInk;
 use page::{MarkdownPage, Room};
 
-/// The size limit of a page. The service accepts a million characters, but shows so many only
-/// slowly, and nobody reads more lines.
+/// The size limit of a page. The service accepts a million characters, but shows such comments slowly,
+/// and nobody reads more lines than this.
 const PAGE_BUDGET: Room = Room { bytes: 60_000, lines: 200 };
 /// How many lines of a text, or of a comparison, are shown.
 const MAX_LINES: usize = 40;
@@ -37,11 +37,16 @@ const MAX_ALIKE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
 pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
-    within(PAGE_BUDGET, report, marker, MarkdownInk { secrets })
+    render_within(PAGE_BUDGET, report, marker, MarkdownInk { secrets })
 }
 
 /// The same with the limit `budget`, which must have room for the summary.
-fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: MarkdownInk<'_>) -> String {
+fn render_within(
+    budget: Room,
+    report: &Report<'_>,
+    marker: &Marker,
+    ink: MarkdownInk<'_>,
+) -> String {
     let mut page = MarkdownPage::new(budget);
     write_head(&mut page, report, marker, ink);
     let items = report.items();
@@ -56,8 +61,8 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: MarkdownInk<'
     write_order(&mut page, &steps, ink);
     write_notes(&mut page, report, ink);
     if page.is_cut {
-        let without = std::mem::take(&mut page.without);
-        let without: String = without.iter().map(|title| format!("- {title}\n")).collect();
+        let omitted_titles = std::mem::take(&mut page.omitted_titles);
+        let without: String = omitted_titles.iter().map(|title| format!("- {title}\n")).collect();
         if !without.is_empty() {
             page.append(&format!("No room here for:\n\n{without}\n"));
         }
@@ -83,24 +88,26 @@ fn write_head(page: &mut MarkdownPage, report: &Report<'_>, marker: &Marker, ink
     }
 }
 
-/// A list for each `wanted` group of items.
+/// Writes a list for each group of items that `is_wanted` accepts.
 fn write_items(
     page: &mut MarkdownPage,
     items: &[ReportItem<'_>],
-    wanted: impl Fn(ItemGroup) -> bool,
+    is_wanted: impl Fn(ItemGroup) -> bool,
     ink: MarkdownInk<'_>,
 ) {
-    for of_group in items.chunk_by(|a, b| a.group == b.group) {
-        let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
+    for group_items in items.chunk_by(|a, b| a.group == b.group) {
+        let Some(first) = group_items.first().filter(|item| is_wanted(item.group)) else {
+            continue;
+        };
         let head = format!("**{}**\n\n", first.group.title());
-        let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut groups = fold_equal(of_group, false, ReportItem::gist);
-        let rest = groups.extract_if(.., |(item, _)| {
-            let seen = seen.entry(item.code.clone()).or_default();
+        let mut code_counts: BTreeMap<_, usize> = BTreeMap::new();
+        let mut groups = fold_equal(group_items, false, ReportItem::gist);
+        let omitted_groups = groups.extract_if(.., |(item, _)| {
+            let seen = code_counts.entry(item.code.clone()).or_default();
             *seen += 1;
             *seen > MAX_ALIKE && item.refusal.is_none()
         });
-        let rest: Vec<_> = rest.collect();
+        let rest: Vec<_> = omitted_groups.collect();
         // Neighbours with the same help show it once.
         let mut last = None;
         let groups = groups.into_iter().map(|(item, others)| {
@@ -110,8 +117,8 @@ fn write_items(
         let number = groups.len();
         let omitted = page.list(&head, groups, "\n");
         if omitted == number {
-            // Its heading is missing too.
-            page.without.push(format!("{} ({})", first.group.title(), of_group.len()));
+            // The heading of the group did not fit either.
+            page.omitted_titles.push(format!("{} ({})", first.group.title(), group_items.len()));
             continue;
         }
         write_omitted(page, omitted, "entry");
@@ -137,7 +144,7 @@ fn item_text(
     if let Some(place) = item.place_text() {
         text += &format!(" at {}", ink.code(&place));
     }
-    let abouts: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
+    let abouts: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
     text += &others_text("the same", &abouts, ink);
     if let Some(help) = help {
         text += &format!("\\\n  {}", ink.code(help));
@@ -150,8 +157,8 @@ fn item_text(
     text + "\n"
 }
 
-/// The document that acknowledges `refusal` and `others` of its sort, for readers of a comment
-/// without a command line.
+/// The document that acknowledges `refusal` and the similar ones in `others`, for readers of a comment
+/// who have no command line.
 fn acknowledge_document(refusal: &GuardRefusal, others: &[&GuardRefusal]) -> String {
     let groups = acknowledgement(refusal, others.iter().copied());
     let at = groups.split_once(':').map_or("", |(_, at)| at);
@@ -170,9 +177,9 @@ fn write_changes<'a>(
     ink: MarkdownInk<'_>,
 ) -> Vec<StepRow<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
-    let blocked = report.blocked();
+    let blocked = report.blocked_paths();
     let mut groups = fold_steps(&steps, Fold::Fields);
-    // The end may not fit.
+    // The most important groups come first, because the last ones may not fit.
     groups.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
         let is_whole = steps.any(|piece| piece.item.step.address.section.is_none());
@@ -183,9 +190,9 @@ fn write_changes<'a>(
     let (mut omitted, mut texts) = (0, Vec::new());
     for folded in groups {
         let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
-        let columns = Columns::of(&folded.steps);
+        let columns = Columns::for_steps(&folded.steps);
         let path = ink.code(&folded.first().address.path);
-        let alike = others_text(folded.alike(), &folded.others, ink);
+        let alike = others_text(folded.alike_text(), &folded.others, ink);
         let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
         let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
@@ -230,15 +237,15 @@ fn write_folded_changes(
 /// The columns of a table.
 #[derive(Clone, Copy)]
 struct Columns {
-    whose: bool,
-    outcome: bool,
+    has_labels: bool,
+    has_outcomes: bool,
 }
 
 impl Columns {
-    fn of(steps: &[FoldedPiece<'_>]) -> Self {
+    fn for_steps(steps: &[FoldedPiece<'_>]) -> Self {
         Self {
-            whose: steps.iter().any(|piece| piece.item.step.label.is_some()),
-            outcome: steps.iter().any(|piece| piece.item.outcome.is_some()),
+            has_labels: steps.iter().any(|piece| piece.item.step.label.is_some()),
+            has_outcomes: steps.iter().any(|piece| piece.item.outcome.is_some()),
         }
     }
 
@@ -248,7 +255,7 @@ impl Columns {
         for cell in cells {
             row += &format!(" {cell} |");
         }
-        for (has, cell) in [(self.whose, whose), (self.outcome, outcome)] {
+        for (has, cell) in [(self.has_labels, whose), (self.has_outcomes, outcome)] {
             if has {
                 row += &format!(" {cell} |");
             }
@@ -270,11 +277,11 @@ impl Columns {
     ) -> Vec<String> {
         let step = item.step;
         let sign = ink.cell(&sign(step.action).1.to_string());
-        let object = format!("{sign} {}", ink.cell(&object(step.scope, &step.address)));
+        let object = format!("{sign} {}", ink.cell(&object_name(step.scope, &step.address)));
         let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
-        let fields = rows_of(step, changes, false);
+        let fields = build_rows(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
             let cells = [&*remark, "", "", &ink.cell(&file_line(&step.origin))];
             rows.push(self.row(&object, cells, step.label.map_or("", label_word), outcome));
@@ -306,18 +313,19 @@ fn write_comparisons(page: &mut MarkdownPage, texts: &[StepRow<'_>], ink: Markdo
         let (before, after) = row.texts()?;
         let address = ink.code(&row.step.address.to_string());
         let head = format!("{address} {}\n\n", ink.code(&row.name));
-        let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
-            TextComparison::Aside(words) => format!("{words}\n"),
-            TextComparison::Lines(lines) => {
-                let shown = &lines[..lines.len().min(MAX_LINES)];
-                let more = match lines.len() - shown.len() {
-                    0 => String::new(),
-                    more => format!("\n… {}\n", count(more, "more line")),
-                };
-                ink.block(shown) + &more
-            }
-        };
-        Some(format!("{head}{compared}\n"))
+        let comparison =
+            match compare::compare_texts(before, after, |text| ink.secrets.redact(text)) {
+                TextComparison::Remark(words) => format!("{words}\n"),
+                TextComparison::Lines(lines) => {
+                    let shown = &lines[..lines.len().min(MAX_LINES)];
+                    let more = match lines.len() - shown.len() {
+                        0 => String::new(),
+                        more => format!("\n… {}\n", count(more, "more line")),
+                    };
+                    ink.block(shown) + &more
+                }
+            };
+        Some(format!("{head}{comparison}\n"))
     });
     let blocks: Vec<_> = blocks.collect();
     write_details(page, "Texts, line by line", blocks.len(), blocks, "text");
@@ -342,8 +350,8 @@ fn write_order(page: &mut MarkdownPage, steps: &[StepItem<'_>], ink: MarkdownInk
 
 /// The notes, folded.
 fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_>) {
-    for ((_, title), found) in report.notes() {
-        let objects = found.iter().map(|note| (&*note.address.path, note::object(note)));
+    for ((_, title), notes) in report.notes() {
+        let objects = notes.iter().map(|note| (&*note.address.path, note::note_object(note)));
         let lines = fold_objects(objects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
@@ -355,7 +363,7 @@ fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_
             format!("- {}{more} {}\n", ink.code(alike.path), name_first(&objects, ink))
         });
         // The title is HTML, where backticks have no meaning.
-        write_details(page, &title.replace('`', ""), found.len(), lines.collect(), "line");
+        write_details(page, &title.replace('`', ""), notes.len(), lines.collect(), "line");
     }
 }
 
@@ -377,20 +385,20 @@ fn write_details(
     });
 }
 
-/// Adds what `draw` writes, below a title that unfolds it. The title is our own text, without
-/// markup.
+/// Adds the elements that `draw` writes, below a title that unfolds them. The title is undrift's own
+/// text, without markup.
 fn write_fold(page: &mut MarkdownPage, title: &str, draw: impl FnOnce(&mut MarkdownPage)) {
     const TAIL: &str = "</details>\n\n";
-    // Both or none: without its end, the fold would contain everything that follows.
+    // Write both tags or none: without its end tag, the fold would contain all later elements.
     let head = format!("<details><summary>{title}</summary>\n\n");
     if page.put_section(&head, draw) {
         page.append(TAIL);
     } else {
-        page.without.push(title.to_owned());
+        page.omitted_titles.push(title.to_owned());
     }
 }
 
-/// Adds how many did not fit.
+/// Writes the number of omitted elements.
 fn write_omitted(page: &mut MarkdownPage, omitted: usize, noun: &str) {
     if omitted > 0 {
         page.append(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));

@@ -91,7 +91,12 @@ fn a_fold_without_room_is_named_at_the_end() {
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
     let at = |lines| {
-        within(Room { bytes: 60_000, lines }, &report, &marker(), MarkdownInk { secrets: &nothing })
+        render_within(
+            Room { bytes: 60_000, lines },
+            &report,
+            &marker(),
+            MarkdownInk { secrets: &nothing },
+        )
     };
     let title = "archived, as declared; skipped (2)";
     let folded = |lines| at(lines).contains(&format!("<summary>{title}"));
@@ -162,7 +167,7 @@ fn every_report_begins_with_the_marker_and_is_the_same_twice() {
 fn no_secret_is_in_a_comment() {
     let mut secrets = Secrets::default();
     for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
-        secrets.also_redact(Secret::new(secret));
+        secrets.add_redaction(Secret::new(secret));
     }
     World::new().each(|name, report| {
         let text = super::report(report, &marker(), &secrets);
@@ -266,7 +271,7 @@ fn evil() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..8)
         .prop_map(|pieces| format!("canary{}canary", pieces.concat()))
         // Pieces can make a URL with a password, which every text is shown without.
-        .prop_filter("a credential", |text| judge::masked_name(text) == *text)
+        .prop_filter("a credential", |text| judge::mask_name(text) == *text)
 }
 
 proptest! {
@@ -312,7 +317,7 @@ proptest! {
         let diagnostics = &world.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
-        let text = within(budget, &report, &marker(), MarkdownInk { secrets: &nothing });
+        let text = render_within(budget, &report, &marker(), MarkdownInk { secrets: &nothing });
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);
         prop_assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());

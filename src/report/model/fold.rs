@@ -1,5 +1,5 @@
-//! Groups what many groups and projects have in common: equal changes, changes from one declaration,
-//! and equal faults.
+//! Finds the common parts of many groups and projects: equal changes, changes from one declaration,
+//! and equal faults. Each is shown once.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::{
     text::count,
 };
 
-/// From this number on, equal ones are shown once.
+/// The minimum number of equal items that are shown as one.
 const MIN_FOLDED: usize = 3;
 
-/// What is put together.
+/// The items that are shown as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     /// Nothing.
@@ -45,9 +45,9 @@ pub struct FoldedSteps<'s> {
     /// The paths of the others.
     pub others: Vec<&'s str>,
     /// True if the others have other values, from the same declaration.
-    pub differs: bool,
+    pub has_other_values: bool,
     /// How many other steps and fields of the first one are shown with those of others.
-    pub shared: usize,
+    pub shared_count: usize,
 }
 
 impl FoldedSteps<'_> {
@@ -56,19 +56,19 @@ impl FoldedSteps<'_> {
         self.steps[0].item.step
     }
 
-    /// What the others have.
-    pub const fn alike(&self) -> &'static str {
-        if self.differs { "the same, with other values," } else { "the same" }
+    /// The words for the content of the others.
+    pub const fn alike_text(&self) -> &'static str {
+        if self.has_other_values { "the same, with other values," } else { "the same" }
     }
 
     /// A remark about changes of the group or project that are shown with those of others.
     pub fn shared_remark(&self) -> Option<String> {
-        let changes = (self.shared > 0).then(|| count(self.shared, "more change"));
+        let changes = (self.shared_count > 0).then(|| count(self.shared_count, "more change"));
         changes.map(|changes| format!("and {changes}, shared with others"))
     }
 }
 
-/// Groups `all` by key, each group at the position of its first member.
+/// Groups `items` by key, each group at the position of its first member.
 pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     let (mut groups, mut positions) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
     for item in items {
@@ -82,14 +82,18 @@ pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T
     groups
 }
 
-/// `items` in order, each with the others of the same key. Small groups are not put together, nor any
-/// if `full`.
-pub fn fold_equal<T, K: Ord>(items: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
+/// `items` in order, each with the others of the same key. Groups with few items are not folded; with
+/// `is_full` none is.
+pub fn fold_equal<T, K: Ord>(
+    items: &[T],
+    is_full: bool,
+    key: impl Fn(&T) -> K,
+) -> Vec<(&T, Vec<&T>)> {
     let numbered: Vec<_> = items.iter().enumerate().collect();
     let mut shown = Vec::new();
     for group in group_by_key(&numbered, |(_, item)| key(item)) {
-        let folds = !full && group.len() >= MIN_FOLDED;
-        let (first, others) = group.split_at(if folds { 1 } else { group.len() });
+        let is_folded = !is_full && group.len() >= MIN_FOLDED;
+        let (first, others) = group.split_at(if is_folded { 1 } else { group.len() });
         let others: Vec<_> = others.iter().map(|(_, item)| *item).collect();
         shown.extend(first.iter().map(|(index, item)| (*index, *item, others.clone())));
     }
@@ -98,18 +102,18 @@ pub fn fold_equal<T, K: Ord>(items: &[T], full: bool, key: impl Fn(&T) -> K) -> 
 }
 
 /// Identifies equal pieces.
-type Key = [u8; 32];
+type PieceKey = [u8; 32];
 
-/// Groups `steps`, which are in the order of a plan, by group or project. What many of them have is
-/// put together at the first one, before its own.
+/// Groups `steps`, which are in the order of a plan, by group or project. Equal steps of many of them
+/// are shown at the first one, before its other steps.
 pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| split_step(*item, fold)).collect())
         .collect();
-    let equal = holders_by_key(&containers);
+    let equal_holders = holders_by_key(&containers);
     for (key, piece) in &mut containers.iter_mut().flatten() {
-        if equal[key].len() < MIN_FOLDED {
+        if equal_holders[key].len() < MIN_FOLDED {
             *key = declaration_key(piece).unwrap_or(*key);
         }
     }
@@ -118,30 +122,36 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>
         containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
     let mut shown = Vec::new();
     for (index, pieces) in containers.iter().enumerate() {
-        let pieces =
-            pieces.iter().map(|(key, piece)| (piece, &*holders[key], !equal.contains_key(key)));
+        let pieces = pieces
+            .iter()
+            .map(|(key, piece)| (piece, &*holders[key], !equal_holders.contains_key(key)));
         let (shared, single): (Vec<_>, Vec<_>) = pieces
             .partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= MIN_FOLDED);
         let number = shared.len();
         let first: Vec<_> =
             shared.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
-        // What the same groups and projects have is shown together.
-        for together in group_by_key(&first, |(_, holders, differs)| (*holders, *differs)) {
-            let (_, holders, differs) = together[0];
+        // All pieces that the same groups and projects share are shown together.
+        for same_holders in group_by_key(&first, |(_, holders, differs)| (*holders, *differs)) {
+            let (_, holders, differs) = same_holders[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
-            let steps = join_pieces(together.into_iter().map(|(piece, ..)| *piece));
-            shown.push(FoldedSteps { steps, others, differs: *differs, shared: 0 });
+            let steps = join_pieces(same_holders.into_iter().map(|(piece, ..)| *piece));
+            shown.push(FoldedSteps { steps, others, has_other_values: *differs, shared_count: 0 });
         }
         if !single.is_empty() {
             let steps = join_pieces(single.into_iter().map(|(piece, ..)| piece));
-            shown.push(FoldedSteps { steps, others: Vec::new(), differs: false, shared: number });
+            shown.push(FoldedSteps {
+                steps,
+                others: Vec::new(),
+                has_other_values: false,
+                shared_count: number,
+            });
         }
     }
     shown
 }
 
 /// The parts of a step that are folded separately, each with its key.
-fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, FoldedPiece<'_>)> {
+fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (PieceKey, FoldedPiece<'_>)> {
     let fields = item.step.changes.iter();
     let is_split = fold == Fold::Fields && item.step.action == Action::Update && fields.len() > 1;
     let parts: Vec<Vec<_>> =
@@ -152,8 +162,10 @@ fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (Key, Fold
     })
 }
 
-/// Which groups and projects have a piece.
-fn holders_by_key(containers: &[Vec<(Key, FoldedPiece<'_>)>]) -> BTreeMap<Key, Vec<usize>> {
+/// The groups and projects with a piece.
+fn holders_by_key(
+    containers: &[Vec<(PieceKey, FoldedPiece<'_>)>],
+) -> BTreeMap<PieceKey, Vec<usize>> {
     let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (index, pieces) in containers.iter().enumerate() {
         pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(index));
@@ -161,7 +173,7 @@ fn holders_by_key(containers: &[Vec<(Key, FoldedPiece<'_>)>]) -> BTreeMap<Key, V
     holders
 }
 
-/// `pieces`, with those of one step in one.
+/// `pieces`, after joining those of the same step.
 fn join_pieces<'a, 's: 'a>(
     pieces: impl Iterator<Item = &'a FoldedPiece<'s>>,
 ) -> Vec<FoldedPiece<'s>> {
@@ -177,7 +189,7 @@ fn join_pieces<'a, 's: 'a>(
 
 /// Identifies everything shown of a piece, except the path of its group or project and where it is
 /// declared. Secrets are not removed, since different ones would look equal.
-fn equality_key(piece: &FoldedPiece<'_>) -> Key {
+fn equality_key(piece: &FoldedPiece<'_>) -> PieceKey {
     piece_key(piece, |FieldChange { field, before, after, label, .. }| {
         format!("{field:?} {before:?} {after:?} {label:?}")
     })
@@ -185,7 +197,7 @@ fn equality_key(piece: &FoldedPiece<'_>) -> Key {
 
 /// The same for a piece whose changes are declared at the same places as those of others: each group
 /// or project has its own values, such as `{name}`. What a removal loses is not put together.
-fn declaration_key(piece: &FoldedPiece<'_>) -> Option<Key> {
+fn declaration_key(piece: &FoldedPiece<'_>) -> Option<PieceKey> {
     let step = piece.item.step;
     let is_declared = step.action != Action::Delete && !piece.changes.is_empty();
     is_declared.then(|| {
@@ -205,19 +217,23 @@ fn declaration_key(piece: &FoldedPiece<'_>) -> Option<Key> {
 fn piece_key(
     FoldedPiece { item, changes }: &FoldedPiece<'_>,
     text: impl Fn(&FieldChange) -> String,
-) -> Key {
+) -> PieceKey {
     let fields = changes.iter().map(|change| text(change)).collect::<Vec<_>>().join("\n");
     let step = item.step;
-    let about = (step.scope, local_name(&step.address), step.action, step.label, item.outcome);
-    // The group that an object is in has the same part in each.
+    let shown_facts =
+        (step.scope, local_name(&step.address), step.action, step.label, item.outcome);
+    // Remove the path of the object's group from predecessors, because it differs between equal pieces.
     let parent = group_of(&step.address.path).unwrap_or_default();
-    let mut firsts = predecessors(step);
-    for first in firsts.iter_mut().flat_map(|(_, firsts)| firsts) {
+    let mut predecessor_groups = predecessors(step);
+    for first in predecessor_groups.iter_mut().flat_map(|(_, firsts)| firsts) {
         if let Some(part) = first.strip_prefix(parent)
             && (part.is_empty() || part.starts_with('#'))
         {
             *first = part.to_owned();
         }
     }
-    digest::of_text(&format!("{about:?} {:?} {firsts:?}\n{fields}", remarks(step)))
+    digest::text_digest(&format!(
+        "{shown_facts:?} {:?} {predecessor_groups:?}\n{fields}",
+        remarks(step)
+    ))
 }

@@ -1,11 +1,10 @@
-//! Items: everything that a reader must know, in one shape.
+//! Items: problems, failures and acknowledgements in one type.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
-    Report, ReportContent, State,
-    outcome::{gist, mismatch_gist, mismatch_reason, outcome, unread_cause, with_request_id},
-    word,
+    Report, ReportContent, State, action_word,
+    outcome::{gist, mismatch_gist, mismatch_reason, outcome_words, unread_cause, with_request_id},
 };
 use crate::{
     address::{Address, groups_above},
@@ -63,13 +62,13 @@ impl ItemGroup {
         }
     }
 
-    /// True if it prevents the result that the run was for.
+    /// True if an item of this group prevents the expected result of the run.
     pub const fn is_bad(self) -> bool {
         !matches!(self, Self::Acknowledged | Self::Drift | Self::Warning)
     }
 }
 
-/// Something that a reader must know.
+/// A problem, failure or acknowledgement that a reader must see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportItem<'a> {
     /// Its group.
@@ -78,7 +77,7 @@ pub struct ReportItem<'a> {
     pub code: Cow<'static, str>,
     /// The object.
     pub address: Option<&'a Address>,
-    /// What is the case.
+    /// The message.
     pub message: Cow<'a, str>,
     /// The file, and the line and the column, from 1, if they are known.
     pub place: Option<(&'a str, Option<(u32, u32)>)>,
@@ -88,8 +87,8 @@ pub struct ReportItem<'a> {
     pub refusal: Option<&'a GuardRefusal>,
     /// The message without its object and the request's id, if it contains them.
     pub gist: Option<String>,
-    /// True if the message belongs to its identity, which else is its code, object and file.
-    /// `false` if the message contains numbers that change from run to run.
+    /// True if the identity of the item includes its message, with its code, object and file. False if the
+    /// message contains numbers that change from run to run.
     pub is_identified_by_message: bool,
 }
 
@@ -112,7 +111,7 @@ impl<'a> ReportItem<'a> {
         }
     }
 
-    /// What items with the same text, or refusals of the same sort, have in common.
+    /// The common key of items with the same text, or of refusals that one acknowledgement accepts.
     pub fn gist(&self) -> (ItemGroup, Cow<'static, str>, String, Option<String>) {
         let message = match self.refusal {
             Some(refusal) => format!("{:?}", acknowledged_together(refusal)),
@@ -125,12 +124,12 @@ impl<'a> ReportItem<'a> {
     /// `text` without the path of its object, and without the quoted ones of the groups above.
     fn without_object(&self, text: &str) -> String {
         let Some(Address { path, .. }) = self.address else { return text.to_owned() };
-        let above = groups_above(path).map(|group| format!("`{group}`"));
-        above.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
+        let parent_groups = groups_above(path).map(|group| format!("`{group}`"));
+        parent_groups.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
     }
 
     /// Its object, or else its place.
-    pub fn about(&self) -> Option<String> {
+    pub fn object_or_place(&self) -> Option<String> {
         self.address.map(ToString::to_string).or_else(|| self.place_text())
     }
 
@@ -142,14 +141,14 @@ impl<'a> ReportItem<'a> {
         })
     }
 
-    fn at(self, origin: Option<&'a Origin>) -> Self {
+    fn with_origin(self, origin: Option<&'a Origin>) -> Self {
         Self {
             place: origin.map(|origin| (&*origin.file, Some((origin.line, origin.column)))),
             ..self
         }
     }
 
-    fn object(self, address: &'a Address) -> Self {
+    fn with_address(self, address: &'a Address) -> Self {
         Self { address: Some(address), ..self }
     }
 
@@ -157,13 +156,13 @@ impl<'a> ReportItem<'a> {
         Self { gist: Some(gist), ..self }
     }
 
-    fn help(self, help: Option<impl Into<Cow<'a, str>>>) -> Self {
+    fn with_help(self, help: Option<impl Into<Cow<'a, str>>>) -> Self {
         Self { help: help.map(Into::into), ..self }
     }
 }
 
 /// The items of `report`, in display order.
-pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
+pub(super) fn collect_items<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
     let mut items: Vec<ReportItem<'a>> = Vec::new();
     match report.state {
         State::Unfinished(_) => items.push(
@@ -172,10 +171,10 @@ pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
                 "unfinished",
                 "the run is under way, or was ended from outside",
             )
-            .help(Some("check the log of the job")),
+            .with_help(Some("check the log of the job")),
         ),
         State::Failed(json::FailedRun { error, help, .. }) => {
-            items.push(ReportItem::new(ItemGroup::Run, "failed", error).help(help));
+            items.push(ReportItem::new(ItemGroup::Run, "failed", error).with_help(help));
         }
         State::Finished(_) => {}
     }
@@ -201,13 +200,13 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
             (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
             (None, None) => "acknowledged on the command line".into(),
         };
-        let only_here = if *is_new { "; only this branch does" } else { "" };
-        let item = item.help(Some(acknowledgement + only_here));
-        ReportItem { refusal: None, ..item.at(by.as_ref().or(Some(&refusal.origin))) }
+        let branch_note = if *is_new { "; only this branch does" } else { "" };
+        let item = item.with_help(Some(acknowledgement + branch_note));
+        ReportItem { refusal: None, ..item.with_origin(by.as_ref().or(Some(&refusal.origin))) }
     });
     let refusals = plan.refusals.iter().map(|refusal| refusal_item(ItemGroup::Refused, refusal));
     let problems = plan.problems.iter().map(|problem| problem_item(ItemGroup::Problem, problem));
-    let of_drift = plan.base.iter().flat_map(|base| {
+    let drift_items = plan.base.iter().flat_map(|base| {
         let refusals = base.refusals.iter();
         let refusals = refusals
             .map(|refusal| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, refusal) });
@@ -215,15 +214,15 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
         ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
-            .object(&scope.address)
-            .help(scope.reason.help.as_deref())
+            .with_address(&scope.address)
+            .with_help(scope.reason.help.as_deref())
             .with_gist(gist(&scope.reason, &scope.address))
     });
-    acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(of_drift).collect()
+    acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
 }
 
-/// What refusals have in common that one acknowledgement accepts: the guard and the section. Each
-/// deletion must be named.
+/// The common key of refusals that one acknowledgement accepts: the guard and the section, and for a
+/// deletion also the address, because each deletion must be acknowledged by name.
 pub fn acknowledged_together(
     refusal: &GuardRefusal,
 ) -> (Guard, Option<&'static str>, Option<Address>) {
@@ -231,7 +230,7 @@ pub fn acknowledged_together(
     (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
 }
 
-/// The acknowledgement of `first` and of `others` of the same sort.
+/// The acknowledgement of `first` and of `others` of the same guard and section.
 pub fn acknowledgement<'r>(
     first: &GuardRefusal,
     others: impl Iterator<Item = &'r GuardRefusal>,
@@ -255,19 +254,19 @@ pub fn acknowledgement<'r>(
 
 fn problem_item(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
     ReportItem::new(group, problem.code, &problem.message)
-        .object(&problem.address)
-        .at(Some(&problem.origin))
-        .help(problem.help.as_deref())
+        .with_address(&problem.address)
+        .with_origin(Some(&problem.origin))
+        .with_help(problem.help.as_deref())
 }
 
 fn refusal_item(group: ItemGroup, refusal: &GuardRefusal) -> ReportItem<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
     let item = ReportItem::new(group, format!("guard-{}", refusal.guard), message)
-        .object(&refusal.address);
+        .with_address(&refusal.address);
     ReportItem {
         refusal: Some(refusal),
         is_identified_by_message: false,
-        ..item.at(Some(&refusal.origin))
+        ..item.with_origin(Some(&refusal.origin))
     }
 }
 
@@ -276,18 +275,20 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         outcomes.plan.steps.iter().map(|step| (&step.address, declared_at(step))).collect();
     let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
     let failed = failed.map(|step| {
-        let (_, ended) = outcome(&step.outcome);
+        let (_, ended) = outcome_words(&step.outcome);
         let cause = step.outcome.cause();
         let message = match cause {
-            Some(cause) => format!("{}: {ended}: {}", word(step.action), with_request_id(cause)),
-            None => format!("{}: {ended}", word(step.action)),
+            Some(cause) => {
+                format!("{}: {ended}: {}", action_word(step.action), with_request_id(cause))
+            }
+            None => format!("{}: {ended}", action_word(step.action)),
         };
-        let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
+        let shared_cause = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
         ReportItem::new(ItemGroup::NotApplied, "not-applied", message)
-            .object(&step.address)
-            .at(origins.get(&step.address).copied())
-            .help(cause.and_then(|cause| cause.help.as_deref()))
-            .with_gist(format!("{ended}: {common}"))
+            .with_address(&step.address)
+            .with_origin(origins.get(&step.address).copied())
+            .with_help(cause.and_then(|cause| cause.help.as_deref()))
+            .with_gist(format!("{ended}: {shared_cause}"))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
         let reason = mismatch_reason(&mismatch.reason);
@@ -296,22 +297,23 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             fields => format!("{}: {reason}", fields.join(", ")),
         };
         let cause = unread_cause(mismatch).and_then(|cause| cause.help.as_deref());
-        let common = format!("{}: {}", mismatch.fields.join(", "), mismatch_gist(mismatch));
+        let gist_text = format!("{}: {}", mismatch.fields.join(", "), mismatch_gist(mismatch));
         ReportItem::new(ItemGroup::Mismatch, "mismatch", message)
-            .object(&mismatch.address)
-            .at(origins.get(&mismatch.address).copied())
-            .help(mismatch.help.as_deref().or(cause))
-            .with_gist(common)
+            .with_address(&mismatch.address)
+            .with_origin(origins.get(&mismatch.address).copied())
+            .with_help(mismatch.help.as_deref().or(cause))
+            .with_gist(gist_text)
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
-            .help(error.hint().map(str::to_owned))
+            .with_help(error.hint().map(str::to_owned))
     });
     let left_out = outcomes.left_out.iter().map(|container| {
         let message = format!("not applied, with {}", count(container.steps, "change"));
         ReportItem {
             is_identified_by_message: false,
-            ..ReportItem::new(ItemGroup::LeftOut, "left-out", message).object(&container.address)
+            ..ReportItem::new(ItemGroup::LeftOut, "left-out", message)
+                .with_address(&container.address)
         }
     });
     ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
@@ -341,5 +343,5 @@ fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
         place: place.map(|place: &SourceLocation| (&*place.file, place.line().zip(place.column()))),
         ..item
     }
-    .help(diagnostic.help.as_deref())
+    .with_help(diagnostic.help.as_deref())
 }

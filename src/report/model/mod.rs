@@ -21,8 +21,10 @@ pub(in crate::report) use note::group_by_kind;
 pub use note::{MAX_CONTAINERS, fold_objects};
 pub use outcome::{gist, mismatch_gist, mismatch_reason, unread_cause, with_request_id};
 use serde::Serialize;
-pub use step::{StepRow, file_line, full_name, local_name, predecessors, remarks, rows_of, sign};
-pub use value::{ValueText, cell};
+pub use step::{
+    StepRow, build_rows, file_line, full_name, local_name, predecessors, remarks, sign,
+};
+pub use value::{ValueText, value_text};
 
 use super::{
     Line, ReportKind, Run,
@@ -124,7 +126,7 @@ pub const fn label_word(label: Label) -> &'static str {
 }
 
 /// The word for an action.
-pub const fn word(action: Action) -> &'static str {
+pub const fn action_word(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
         Action::Update => "change",
@@ -151,7 +153,7 @@ impl<'a> Report<'a> {
     }
 
     /// The service and the plan, if it was reached.
-    const fn planned(&self) -> Option<(&'a Run, &'a Plan)> {
+    const fn run_and_plan(&self) -> Option<(&'a Run, &'a Plan)> {
         match self.content() {
             Some(ReportContent::Planned(planned)) => Some((planned.run, planned.plan)),
             Some(ReportContent::Outcomes(outcomes)) => Some((outcomes.run, outcomes.plan)),
@@ -161,12 +163,12 @@ impl<'a> Report<'a> {
 
     /// The plan, if there is one.
     pub fn plan(&self) -> Option<&'a Plan> {
-        self.planned().map(|(_, plan)| plan)
+        self.run_and_plan().map(|(_, plan)| plan)
     }
 
     /// The service, if it was reached.
     pub fn run(&self) -> Option<&'a Run> {
-        self.planned().map(|(run, _)| run)
+        self.run_and_plan().map(|(run, _)| run)
     }
 
     /// The summary, as at least one sentence, with only words and numbers of undrift.
@@ -179,14 +181,16 @@ impl<'a> Report<'a> {
         };
         match content {
             ReportContent::Planned(planned) => {
-                let mut lines = summary::lines(planned.plan, self.kind);
+                let mut lines = summary::summary_lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // Blockers come before the line about no steps.
                     lines.rotate_right(summary::blockers(planned.plan).len());
                 }
-                texts(lines)
+                line_texts(lines)
             }
-            ReportContent::Outcomes(outcomes) => texts(outcome::summary(outcomes.applied)),
+            ReportContent::Outcomes(outcomes) => {
+                line_texts(outcome::summary_lines(outcomes.applied))
+            }
             ReportContent::Checked(checked) => {
                 let found = checked.diagnostics.summary();
                 vec![format!("{title}: {}", found.as_deref().unwrap_or("no problems found"))]
@@ -200,13 +204,13 @@ impl<'a> Report<'a> {
         let sentences = live.map(|live| {
             format!("From the snapshot of {}: later changes are not in it.", live.taken_at)
         });
-        let rehearsed = self.run().into_iter().flat_map(Run::rehearsals);
-        let rehearsed = rehearsed.map(|sentence| format!("{sentence}."));
+        let rehearsal_notes = self.run().into_iter().flat_map(Run::rehearsal_sentences);
+        let rehearsed = rehearsal_notes.map(|sentence| format!("{sentence}."));
         let sentences = sentences.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return sentences.collect() };
         let exceptions =
             summary::exception_notes(plan).into_iter().chain(summary::limit_note(plan));
-        sentences.chain(texts(exceptions)).collect()
+        sentences.chain(line_texts(exceptions)).collect()
     }
 
     /// The notes, by kind.
@@ -235,7 +239,7 @@ impl<'a> Report<'a> {
             if let Some(outcomes) = outcomes.as_ref().filter(|_| part != ReportPart::Watched) {
                 let outcome = outcomes.get(&step.address);
                 item.outcome =
-                    Some(outcome.map_or("left out", |outcome| outcome::outcome(outcome).1));
+                    Some(outcome.map_or("left out", |outcome| outcome::outcome_words(outcome).1));
                 item.is_done = outcome.is_some_and(|outcome| outcome.is_success());
             }
             item
@@ -244,7 +248,7 @@ impl<'a> Report<'a> {
     }
 
     /// The paths of groups and projects with a problem or a refusal.
-    pub fn blocked(&self) -> BTreeSet<&'a str> {
+    pub fn blocked_paths(&self) -> BTreeSet<&'a str> {
         let Some(plan) = self.plan() else { return BTreeSet::new() };
         let problems = plan.problems.iter().map(|problem| &*problem.address.path);
         problems.chain(plan.refusals.iter().map(|refusal| &*refusal.address.path)).collect()
@@ -258,11 +262,11 @@ impl<'a> Report<'a> {
 
     /// The items, in display order.
     pub fn items(&self) -> Vec<ReportItem<'a>> {
-        item::collect(self)
+        item::collect_items(self)
     }
 }
 
 /// Lines without colours. They contain no secret.
-fn texts(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+fn line_texts(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
     lines.into_iter().map(|line| line.to_string()).collect()
 }

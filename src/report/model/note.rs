@@ -84,7 +84,7 @@ impl NoteGroup<'_> {
     }
 }
 
-/// Groups and projects with their objects. If there are many, those with the same objects are put
+/// Groups and projects with their objects. If there are many, those with the same objects are shown
 /// together at the first one, unless `full`.
 pub fn fold_objects<'p>(
     objects: impl IntoIterator<Item = (&'p str, String)>,
@@ -109,11 +109,11 @@ fn strip_ids(objects: &[String]) -> Vec<String> {
     objects.iter().map(|object| strip_id(object).to_owned()).collect()
 }
 
-/// An object without the id that tells equal entries of one group or project apart.
+/// An object without the id that distinguishes equal entries of one group or project.
 fn strip_id(object: &str) -> &str {
-    let named = object.split_once('/').map(|(section, _)| section);
-    let section = catalogue::everywhere().find(|section| Some(section.section) == named);
-    let id = section.filter(|section| section.may_come_twice()).and(object.rsplit_once('@'));
+    let section_name = object.split_once('/').map(|(section, _)| section);
+    let section = catalogue::all_sections().find(|section| Some(section.section) == section_name);
+    let id = section.filter(|section| section.allows_duplicates()).and(object.rsplit_once('@'));
     match id {
         Some((name, id)) if id.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => object,
@@ -121,9 +121,9 @@ fn strip_id(object: &str) -> &str {
 }
 
 /// The object of a note, without its group or project; empty for the container itself.
-pub fn object(note: &Note) -> String {
+pub fn note_object(note: &Note) -> String {
     let object = local_name(&note.address);
-    let about = match &note.reason {
+    let detail = match &note.reason {
         Reason::Archived | Reason::ArchivedByHand | Reason::Vanished => return String::new(),
         Reason::Undeclared { state } | Reason::UndeclaredFails { state } => {
             return state.unwrap_or_default().to_owned();
@@ -142,14 +142,14 @@ pub fn object(note: &Note) -> String {
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
         Reason::SecretMissing { secrets } => secrets.join(", "),
     };
-    format!("{object} ({about})")
+    format!("{object} ({detail})")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Each project has its own id of an equal entry.
+    /// Equal entries have a different id in each project.
     #[test]
     fn entries_that_differ_only_by_id_are_put_together() {
         let paths: Vec<_> = (0..20).map(|n| format!("acme/p{n:02}")).collect();

@@ -4,11 +4,11 @@ use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, StepOutcome},
     cause::Cause,
-    report::{Line, Paint, json::OutcomeCounts, model::summary::counted},
+    report::{Line, Paint, json::OutcomeCounts, model::summary::nonzero_counts},
 };
 
 /// The colour and the word for an outcome.
-pub const fn outcome(outcome: &StepOutcome) -> (Paint, &'static str) {
+pub const fn outcome_words(outcome: &StepOutcome) -> (Paint, &'static str) {
     match outcome {
         StepOutcome::Done => (Paint::Add, "done"),
         StepOutcome::Already => (Paint::Add, "already done"),
@@ -20,7 +20,7 @@ pub const fn outcome(outcome: &StepOutcome) -> (Paint, &'static str) {
     }
 }
 
-/// Why an object does not match.
+/// The reason why an object does not match.
 pub fn mismatch_reason(reason: &MismatchReason) -> String {
     match reason {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
@@ -50,7 +50,7 @@ pub fn gist(cause: &Cause, address: &Address) -> String {
     cause.message.replace(&cause.request, "").replace(&*address.path, "")
 }
 
-/// Why it is unknown whether it matches, if so.
+/// The reason why it is unknown if the object matches; `None` if it is known.
 pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
     match &mismatch.reason {
         MismatchReason::Unreadable(cause) => Some(cause),
@@ -61,19 +61,22 @@ pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
     }
 }
 
-/// The lines at the end: the result of the run, and what to do next.
-pub fn summary(applied: &Applied) -> Vec<Line> {
-    let counts = OutcomeCounts::of(&applied.steps).named();
-    let unread = applied.mismatches.iter().filter_map(unread_cause).count();
-    let differing = applied.mismatches.len() - unread;
-    let mismatches = [(differing, "not matching"), (unread, "not verified")];
-    let parts = counted(counts.into_iter().chain(mismatches));
+/// The lines at the end: the result of the run, and the next step for the user.
+pub fn summary_lines(applied: &Applied) -> Vec<Line> {
+    let counts = OutcomeCounts::from_steps(&applied.steps).labelled();
+    let unread_count = applied.mismatches.iter().filter_map(unread_cause).count();
+    let mismatch_count = applied.mismatches.len() - unread_count;
+    let mismatches = [(mismatch_count, "not matching"), (unread_count, "not verified")];
+    let parts = nonzero_counts(counts.into_iter().chain(mismatches));
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),
         (false, false) => (Paint::Error, "partly applied: "),
     };
-    let repeat = applied.is_worth_repeating().then_some("run apply again to finish");
-    let first = Line::of(paint, word).text(parts.join(", "));
-    [Some(first), repeat.map(|words| Line::default().text(words))].into_iter().flatten().collect()
+    let next_step = applied.is_worth_repeating().then_some("run apply again to finish");
+    let first = Line::with_text(paint, word).text(parts.join(", "));
+    [Some(first), next_step.map(|words| Line::default().text(words))]
+        .into_iter()
+        .flatten()
+        .collect()
 }

@@ -1,6 +1,6 @@
-//! A step of a plan, field by field: which lines it gets, and which steps come before it.
+//! The lines of a step of a plan, one for each field, and the steps that must come before it.
 
-use super::value::{ValueText, cell, comparable, lines};
+use super::value::{ValueText, comparable_text, multi_line_text, value_text};
 use crate::{
     address::Address,
     catalogue,
@@ -14,12 +14,12 @@ use crate::{
 
 /// Remarks about how a step is carried out.
 pub fn remarks(step: &Step) -> Vec<String> {
-    let replaces = step.replaces.then(|| {
+    let replacement_note = step.replaces.then(|| {
         "removed and added again, because the service cannot edit it: for a moment it does not exist"
             .to_owned()
     });
-    let possible = step.possible.map(|condition| format!("possible: {condition}"));
-    replaces.into_iter().chain(possible).collect()
+    let condition_note = step.possible.map(|condition| format!("possible: {condition}"));
+    replacement_note.into_iter().chain(condition_note).collect()
 }
 
 /// The colour and the sign for an action.
@@ -32,7 +32,7 @@ pub const fn sign(action: Action) -> (Paint, char) {
 }
 
 /// The address of an object in a container of `scope`, without the container, decoded for reading.
-pub fn object(scope: Scope, address: &Address) -> String {
+pub fn object_name(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { local_name(address) } else { scope.noun().to_owned() }
 }
 
@@ -68,15 +68,15 @@ pub fn object_prefix(address: &Address) -> String {
 fn identity_fields(step: &Step) -> Vec<&str> {
     let named = step.address.section.filter(|_| step.action == Action::Create);
     // A section of this name has the same identity in every scope.
-    let section = catalogue::everywhere().find(|section| Some(section.section) == named);
+    let section = catalogue::all_sections().find(|section| Some(section.section) == named);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
-    let in_address = step.changes.iter().filter(|change| match &*change.after {
+    let identity_changes = step.changes.iter().filter(|change| match &*change.after {
         Shown::Value(value) => {
             section.identity.contains(&&*change.field) && entry.contains(&plain_text(value))
         }
         _ => false,
     });
-    in_address.map(|change| &*change.field).collect()
+    identity_changes.map(|change| &*change.field).collect()
 }
 
 /// The unexpected steps that come first: those of other sections, without the container itself.
@@ -100,7 +100,7 @@ pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
 
 /// The lines of `changes` of a step: its fields except those in its address; of a mapping, the keys
 /// that differ. With `full`, also fields whose removal loses nothing.
-pub fn rows_of<'s>(
+pub fn build_rows<'s>(
     step: &'s Step,
     changes: impl IntoIterator<Item = &'s FieldChange>,
     full: bool,
@@ -108,7 +108,7 @@ pub fn rows_of<'s>(
     let identity = identity_fields(step);
     let changes = changes.into_iter().filter(|change| !identity.contains(&&*change.field));
     let rows = changes.flat_map(|change| step_rows(step, change));
-    rows.filter(|row| full || !row.is_idle()).collect()
+    rows.filter(|row| full || !row.loses_nothing()).collect()
 }
 
 /// A line of a step: a field, or a key of a mapping.
@@ -129,32 +129,32 @@ pub struct StepRow<'s> {
 
 impl StepRow<'_> {
     /// True if its removal together with the object loses nothing.
-    fn is_idle(&self) -> bool {
+    fn loses_nothing(&self) -> bool {
         self.step.action == Action::Delete
             && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
     }
 
     /// The texts of both sides; only one for a creation or a removal.
     pub fn sides(&self) -> [Option<ValueText>; 2] {
-        let (before, after) = (cell(&self.before), cell(&self.after));
+        let (before, after) = (value_text(&self.before), value_text(&self.after));
         match (self.step.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
-                [Some(before), Some(ValueText::Aside("(hidden, changed)".into()))]
+                [Some(before), Some(ValueText::Remark("(hidden, changed)".into()))]
             }
             (Action::Update, ..) => [Some(before), Some(after)],
         }
     }
 
-    /// Both sides as texts for a comparison by lines, if one has several lines.
+    /// Both sides as texts for a comparison by lines, if one of them has several lines.
     pub fn texts(&self) -> Option<(&str, &str)> {
         match self.step.action {
-            Action::Create => Some(("", lines(&self.after)?)),
-            Action::Delete => Some((lines(&self.before)?, "")),
+            Action::Create => Some(("", multi_line_text(&self.after)?)),
+            Action::Delete => Some((multi_line_text(&self.before)?, "")),
             Action::Update => {
-                lines(&self.before).or(lines(&self.after))?;
-                comparable(&self.before).zip(comparable(&self.after))
+                multi_line_text(&self.before).or(multi_line_text(&self.after))?;
+                comparable_text(&self.before).zip(comparable_text(&self.after))
             }
         }
     }
@@ -168,11 +168,11 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
         .as_ref()
         .filter(|origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line));
     let (before, after) = (&*change.before, &*change.after);
-    let whole = || {
+    let whole_row = || {
         let (before, after) = (before.clone(), after.clone());
         vec![StepRow { step, name: change.field.to_string(), before, after, label, origin }]
     };
-    let Shown::Value(Json::Object(after)) = after else { return whole() };
+    let Shown::Value(Json::Object(after)) = after else { return whole_row() };
     let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
     let spec = section.and_then(|section| section.table().get(&change.field));
     let mut rows = Vec::new();
@@ -188,7 +188,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
             rows.push(StepRow { step, name, before: old, after: new, label, origin });
         }
     }
-    if rows.is_empty() { whole() } else { rows }
+    if rows.is_empty() { whole_row() } else { rows }
 }
 
 /// The live value at a key of a mapping.

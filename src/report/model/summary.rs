@@ -6,16 +6,19 @@ use crate::{
     diff::{Label, Reason},
     plan::{Counts, Estimate, Limited, Plan, Strictness},
     report::{Line, Paint, ReportKind},
-    text::{count, few_listed},
+    text::{count, list_first},
 };
 
 /// How many groups and projects a sentence names.
 const MAX_NAMED: usize = 3;
 
-/// The lines at the end: the size of the plan, and what blocks it.
-pub fn lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
-    let first =
-        if plan.steps.is_empty() { without_steps(plan, kind) } else { with_steps(plan, kind) };
+/// The lines at the end: the size of the plan, and its blockers.
+pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
+    let first = if plan.steps.is_empty() {
+        summary_without_steps(plan, kind)
+    } else {
+        summary_with_steps(plan, kind)
+    };
     let mut lines = vec![first];
     lines.extend(unverified_line(plan, kind));
     lines.extend(next_commands(plan).filter(|_| kind == ReportKind::Drift));
@@ -23,7 +26,7 @@ pub fn lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
     lines
 }
 
-/// What to do about drift.
+/// The advice for drift.
 fn next_commands(plan: &Plan) -> Option<Line> {
     let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
         (false, _) if plan.guarded > 0 => {
@@ -36,11 +39,11 @@ fn next_commands(plan: &Plan) -> Option<Line> {
     Some(Line::default().text(format!("next: {text}")))
 }
 
-/// What blocks the plan, or a part of it.
+/// The blockers of the plan, or of a part of it.
 pub fn blockers(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
-    let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
-    let obstacles = obstacles.into_iter().filter(|(number, _)| *number > 0);
+    let blocker_counts = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
+    let obstacles = blocker_counts.into_iter().filter(|(number, _)| *number > 0);
     let obstacles: Vec<_> = obstacles.map(|(number, noun)| count(number, noun)).collect();
     if !obstacles.is_empty() {
         let effect = if plan.is_refused() {
@@ -53,32 +56,32 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
             "their groups and projects are skipped"
         };
         let text = format!("{}; {effect}", obstacles.join(" and "));
-        lines.push(Line::of(Paint::Error, "blocked: ").text(text));
+        lines.push(Line::with_text(Paint::Error, "blocked: ").text(text));
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
-        let unread = plan.unread();
+        let unread = plan.unread_containers();
         let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
         let effect = text_if_any(affected.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
-            format!("; apply skips {}, with {}", few_listed(&paths), count(steps, "change"))
+            format!("; apply skips {}, with {}", list_first(&paths), count(steps, "change"))
         });
         let unread = count(paths.len(), "group or project") + " could not be read completely";
         let text = unread + &effect;
-        lines.push(Line::of(Paint::Change, "incomplete: ").text(text));
+        lines.push(Line::with_text(Paint::Change, "incomplete: ").text(text));
     }
     lines
 }
 
 /// The summary of a plan without steps.
-fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
-    let (matches, unchanged) = (describe_matching(plan), plan.unchanged().len());
-    let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
+fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
+    let (matches, unchanged) = (describe_matching(plan), plan.unapplied_paths().len());
+    let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
-    let text = match (kind, is_whole) {
+    let text = match (kind, is_complete) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
-            let is_less = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
-            let subject = if is_less { "what is declared here" } else { "everything" };
+            let has_removed = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
+            let subject = if has_removed { "what is declared here" } else { "everything" };
             format!("no changes: {subject} is declared as at the base")
         }
         (_, true) if unchanged > 0 => {
@@ -88,8 +91,8 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
                 "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
             )
         }
-        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
-        // `--strict` counts the rest.
+        (ReportKind::Drift, true) if plan.has_differences(Strictness::Unlisted) => matches,
+        // `--strict` counts the others as differences.
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
@@ -99,17 +102,17 @@ fn without_steps(plan: &Plan, kind: ReportKind) -> Line {
             format!("no differences in what could be read; {}", describe_uncompared(plan))
         }
     };
-    let objects = notes_with(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
+    let objects = count_notes(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
     let secrets = text_if_any(objects, |objects| {
         format!("; secrets of {} not set", count(objects, "object"))
     });
-    let paint = if is_whole && unchanged == 0 { Paint::Add } else { Paint::Change };
-    Line::of(paint, text + &secrets + &base_counts(plan) + &unmanaged_counts(plan))
+    let paint = if is_complete && unchanged == 0 { Paint::Add } else { Paint::Change };
+    Line::with_text(paint, text + &secrets + &base_counts(plan) + &unmanaged_counts(plan))
 }
 
 /// How many groups and projects match their manifests, and how many are only known to be archived.
 fn describe_matching(plan: &Plan) -> String {
-    let archived = notes_with(plan, |reason| matches!(reason, Reason::Archived));
+    let archived = count_notes(plan, |reason| matches!(reason, Reason::Archived));
     let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
         0 if archived > 0 => return count(archived, "archived project") + " as declared",
         1 => "matches its manifest",
@@ -122,9 +125,9 @@ fn describe_matching(plan: &Plan) -> String {
     format!("{compared} {matches}{skipped}")
 }
 
-/// How many notes have such a reason.
-fn notes_with(plan: &Plan, is_it: impl Fn(&Reason) -> bool) -> usize {
-    plan.notes.iter().filter(|note| is_it(&note.reason)).count()
+/// The number of notes with a reason that `matches_reason` accepts.
+fn count_notes(plan: &Plan, matches_reason: impl Fn(&Reason) -> bool) -> usize {
+    plan.notes.iter().filter(|note| matches_reason(&note.reason)).count()
 }
 
 /// The `text` for a number, unless it is zero.
@@ -132,7 +135,7 @@ fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
     if number == 0 { String::new() } else { text(number) }
 }
 
-/// Which groups and projects were not compared, or not in full.
+/// The sentence about groups and projects that were not compared, or not completely.
 fn describe_uncompared(plan: &Plan) -> String {
     let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
@@ -145,14 +148,14 @@ fn describe_uncompared(plan: &Plan) -> String {
 
 /// How much could not be verified; the notes name it.
 fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
-    let objects = plan.notes.iter().filter(|note| note.reason.is_unverified());
+    let objects = plan.notes.iter().filter(|note| note.reason.has_unverified_fields());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
     let is_drift = kind == ReportKind::Drift;
     let counted =
         if is_drift { "; only --strict=unverified counts them as differences" } else { "" };
     let text = format!("fields of {}{counted}", count(objects.len(), "object"));
-    let line = Line::of(Paint::Note, "not verified: ").text(text);
-    // A plan with steps is about those.
+    let line = Line::with_text(Paint::Note, "not verified: ").text(text);
+    // A plan with steps shows those instead.
     ((is_drift || plan.steps.is_empty()) && !objects.is_empty()).then_some(line)
 }
 
@@ -165,11 +168,11 @@ fn describe_estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) ->
 }
 
 /// The summary of a plan with steps.
-fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
+fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
     let is_approval = kind == ReportKind::Apply;
     let counts = if is_approval { plan.counts() } else { Counts::of(plan.branch_steps()) };
-    let changes = match to_do(&counts) {
+    let changes = match to_do_text(&counts) {
         none if none.is_empty() => "no changes of this branch".to_owned(),
         to_do => {
             let calls = count(counts.calls, "call");
@@ -178,13 +181,13 @@ fn with_steps(plan: &Plan, kind: ReportKind) -> Line {
     };
     let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
     let text = changes + &estimate + &base_counts(plan) + &unmanaged_counts(plan);
-    Line::of(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
+    Line::with_text(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
 }
 
-/// How many containers match a rule but stay out: a line for each reason.
+/// The number of containers that match a rule but are not planned: a line for each reason.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
-        Line::note(format!("skipped by rules: {number} {}", exception.words()))
+        Line::note(format!("skipped by rules: {number} {}", exception.description()))
     });
     exceptions.collect()
 }
@@ -200,14 +203,14 @@ pub fn limit_note(plan: &Plan) -> Option<Line> {
 }
 
 /// The number of steps by action: `1 to create, 2 to change`.
-pub fn to_do(counts: &Counts) -> String {
+pub fn to_do_text(counts: &Counts) -> String {
     let parts =
         [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
-    counted(parts).join(", ")
+    nonzero_counts(parts).join(", ")
 }
 
-/// The `parts` of which there are some, with their number.
-pub fn counted<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
+/// The `parts` with a number that is not zero.
+pub fn nonzero_counts<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
     let parts = parts.into_iter().filter(|(number, _)| *number > 0);
     parts.map(|(number, subject)| format!("{number} {subject}")).collect()
 }
@@ -221,7 +224,7 @@ fn base_counts(plan: &Plan) -> String {
         (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
         (base.left.len(), "unchanged"),
     ];
-    counted(parts).into_iter().map(|part| format!("; {part}")).collect()
+    nonzero_counts(parts).into_iter().map(|part| format!("; {part}")).collect()
 }
 
 /// The number of groups and of projects.
@@ -247,7 +250,7 @@ fn all_containers(plan: &Plan) -> String {
 /// held.
 fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
-    let unlisted = text_if_any(plan.unlisted(), |number| {
+    let unlisted = text_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });
     let watched =

@@ -6,34 +6,34 @@ use crate::{diff::Shown, text::count, value::Json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueText {
     /// A remark about the value, in brackets.
-    Aside(String),
+    Remark(String),
     /// The value itself, on one line if it has no control characters.
     Value(String),
 }
 
 /// The text for one side of a change.
-pub fn cell(value: &Shown) -> ValueText {
-    ValueText::Aside(match value {
+pub fn value_text(value: &Shown) -> ValueText {
+    ValueText::Remark(match value {
         Shown::Absent => "(absent)".into(),
         Shown::Unknown => "(not shown by the service)".into(),
         Shown::Hidden => "(hidden)".into(),
         Shown::Secret(reference) => format!("(secret {reference})"),
         Shown::File(path) => format!("(file {path})"),
-        Shown::Value(Json::String(text)) if text.contains('\n') => size(text),
+        Shown::Value(Json::String(text)) if text.contains('\n') => size_text(text),
         Shown::Value(value) => return ValueText::Value(json(value)),
     })
 }
 
 /// The text, if it has several lines.
-pub fn lines(value: &Shown) -> Option<&str> {
+pub fn multi_line_text(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) if text.contains('\n') => Some(text),
         _ => None,
     }
 }
 
-/// The text on this side for a comparison by lines, if that makes sense.
-pub fn comparable(value: &Shown) -> Option<&str> {
+/// The text on this side, if it is suitable for a comparison by lines.
+pub fn comparable_text(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) => Some(text),
         Shown::Value(Json::Null) | Shown::Absent => Some(""),
@@ -64,7 +64,7 @@ fn is_bare(text: &str) -> bool {
     !text.is_empty() && is_plain && !is_ambiguous
 }
 
-fn size(text: &str) -> String {
+fn size_text(text: &str) -> String {
     format!("({}, {})", count(text.lines().count(), "line"), count(text.len(), "byte"))
 }
 

@@ -9,9 +9,9 @@ use crate::{
         Canvas, Line, Paint, Run, TextStyle,
         model::{
             fold_equal, gist, local_name, mismatch_gist, mismatch_reason,
-            outcome::{self, outcome},
+            outcome::{self, outcome_words},
             sign,
-            step::object,
+            step::object_name,
             unread_cause, with_request_id,
         },
     },
@@ -19,7 +19,7 @@ use crate::{
     text::count,
 };
 
-/// How many succeeded steps are listed without `--full`; others are always listed.
+/// The maximum number of succeeded steps that are listed without `--full`; others are always listed.
 const MAX_LISTED: usize = 12;
 
 /// The report of an apply, without `secrets`.
@@ -29,7 +29,7 @@ pub fn applied(applied: &Applied, run: &Run, style: TextStyle, secrets: &Secrets
     draw_steps(&mut canvas, &applied.steps);
     draw_mismatches(&mut canvas, &applied.mismatches);
     draw_helps(&mut canvas, applied);
-    canvas.paragraph(outcome::summary(applied));
+    canvas.add_paragraph(outcome::summary_lines(applied));
     canvas.finish()
 }
 
@@ -42,21 +42,21 @@ fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let folded = fold_equal(&shown, full, |step| {
         let done = step.outcome.is_success().then(|| (local_name(&step.address), step.action));
         let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
-        (outcome(&step.outcome).1, cause, done)
+        (outcome_words(&step.outcome).1, cause, done)
     });
-    let mut last = "";
+    let mut last_path = "";
     for (step, others) in folded {
-        if last != &*step.address.path {
-            last = &step.address.path;
-            canvas.paragraph([Line::of(Paint::Bold, last)]);
+        if last_path != &*step.address.path {
+            last_path = &step.address.path;
+            canvas.add_paragraph([Line::with_text(Paint::Bold, last_path)]);
         }
         let (paint, sign) = sign(step.action);
         let line = Line::indented(2)
-            .put(paint, format!("{sign} {}", object(step.scope, &step.address)))
+            .put(paint, format!("{sign} {}", object_name(step.scope, &step.address)))
             .text("  ");
-        let (paint, word) = outcome(&step.outcome);
+        let (paint, word) = outcome_words(&step.outcome);
         let line = line.put(paint, word);
-        canvas.line(&match step.outcome.cause() {
+        canvas.add_line(&match step.outcome.cause() {
             Some(cause) => line.text(": ").text(with_request_id(cause)),
             None => line,
         });
@@ -64,7 +64,7 @@ fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
     if listed < succeeded {
         let text = format!("{} succeeded (--full lists them)", count(succeeded, "step"));
-        canvas.paragraph([Line::of(Paint::Dim, text)]);
+        canvas.add_paragraph([Line::with_text(Paint::Dim, text)]);
     }
 }
 
@@ -78,7 +78,7 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         if mismatches.is_empty() {
             continue;
         }
-        canvas.paragraph([Line::of(Paint::Error, title)]);
+        canvas.add_paragraph([Line::with_text(Paint::Error, title)]);
         let folded = fold_equal(&mismatches, canvas.style().full, |mismatch| {
             (mismatch_gist(mismatch), mismatch.fields.clone())
         });
@@ -92,18 +92,18 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
             } else {
                 line.text(format!(" ({})", mismatch.fields.join(", ")))
             };
-            canvas.line(&line.text(": ").text(mismatch_reason(&mismatch.reason)));
+            canvas.add_line(&line.text(": ").text(mismatch_reason(&mismatch.reason)));
             draw_others(canvas, "object", others.iter().map(|mismatch| &mismatch.address));
         }
     }
 }
 
-/// What to do about failures, each hint once.
+/// The hints for failures, each once.
 fn draw_helps(canvas: &mut Canvas, applied: &Applied) {
-    let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
+    let step_causes = applied.steps.iter().filter_map(|step| step.outcome.cause());
     let unread = applied.mismatches.iter().filter_map(unread_cause);
-    let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());
+    let causes = step_causes.chain(unread).filter_map(|cause| cause.help.as_deref());
     let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
     let helps: BTreeSet<_> = causes.chain(mismatches).collect();
-    canvas.paragraph(helps.iter().map(|it| Line::of(Paint::Note, "help: ").text(it)));
+    canvas.add_paragraph(helps.iter().map(|it| Line::with_text(Paint::Note, "help: ").text(it)));
 }

@@ -8,23 +8,24 @@ use crate::{
         Canvas, Line, Overflow, Paint, ReportKind,
         model::{
             local_name, sign,
-            step::{object, object_prefix},
+            step::{object_name, object_prefix},
         },
     },
 };
 
 /// Acknowledgements that the branch adds; reviewers must see them first.
 pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
-    let mut new = acknowledged.iter().filter(|acknowledgement| acknowledgement.is_new).peekable();
-    if new.peek().is_none() {
+    let mut new_acknowledgements =
+        acknowledged.iter().filter(|acknowledgement| acknowledgement.is_new).peekable();
+    if new_acknowledgements.peek().is_none() {
         return;
     }
     let title = "this branch acknowledges what a guard would refuse:";
-    canvas.paragraph([Line::of(Paint::Change, title)]);
-    for Acknowledged { refusal, reason, by, .. } in new {
+    canvas.add_paragraph([Line::with_text(Paint::Change, title)]);
+    for Acknowledged { refusal, reason, by, .. } in new_acknowledgements {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
-        canvas.line_from(Line::indented(2).text(text), by.as_ref(), Overflow::Wrap);
+        canvas.add_line_with_origin(Line::indented(2).text(text), by.as_ref(), Overflow::Wrap);
     }
 }
 
@@ -34,28 +35,28 @@ pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKi
     fold::draw_steps(canvas, changes);
     let words = "drift: these differed before this branch";
     if kind == ReportKind::Apply {
-        draw_in_full(canvas, words, &drift);
+        draw_all(canvas, words, &drift);
     } else {
         draw_names(canvas, words, &drift);
     }
 }
 
 /// The rest of the comparison with the base.
-pub(super) fn draw_comparison(canvas: &mut Canvas, against: &BaseComparison) {
+pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
-    draw_names(canvas, title, &against.left.iter().collect::<Vec<_>>());
-    let refusals = against.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
-    let problems = against.problems.iter().map(|problem| (&problem.address, &problem.message));
-    let of_drift = refusals.chain(problems);
-    let of_drift = of_drift.map(|(address, why)| (&*address.path, object_prefix(address) + why));
+    draw_names(canvas, title, &comparison.left.iter().collect::<Vec<_>>());
+    let refusals = comparison.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
+    let problems = comparison.problems.iter().map(|problem| (&problem.address, &problem.message));
+    let drift_lines = refusals.chain(problems);
+    let of_drift = drift_lines.map(|(address, why)| (&*address.path, object_prefix(address) + why));
     draw_paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
-    let already = against.already.iter().map(|already| {
+    let already = comparison.already.iter().map(|already| {
         let fields = already.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*already.address.path, local_name(&already.address) + &fields)
     });
     draw_paragraph(canvas, "declared by this branch and already live", already);
-    let removed = against.removed.iter().map(|address| (&*address.path, local_name(address)));
+    let removed = comparison.removed.iter().map(|address| (&*address.path, local_name(address)));
     draw_paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
@@ -67,7 +68,7 @@ pub(super) fn draw_unchanged(canvas: &mut Canvas, plan: &Plan) {
         let text = format!(
             "{unchanged} of {total} groups and projects are declared as at the base; not read"
         );
-        canvas.paragraph([Line::note(text)]);
+        canvas.add_paragraph([Line::note(text)]);
     }
 }
 
@@ -82,29 +83,29 @@ pub(super) const fn label_mark(label: Option<Label>) -> &'static str {
 }
 
 /// `steps` in full.
-fn draw_in_full(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+fn draw_all(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
-        canvas.paragraph([Line::of(Paint::Bold, title)]);
+        canvas.add_paragraph([Line::with_text(Paint::Bold, title)]);
         fold::draw_steps(canvas, steps.iter().copied());
     }
 }
 
-/// `steps` by name, or in full if nothing is folded; each removal is named.
+/// `steps` by name, or with all fields if nothing is folded. Each removal is shown with its name.
 fn draw_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
-        return draw_in_full(canvas, title, steps);
+        return draw_all(canvas, title, steps);
     }
-    // A paragraph names so few of them.
+    // A paragraph has room for the names of up to nine steps.
     let is_short = steps.len() <= 9;
-    let (gone, steps): (Vec<&Step>, Vec<_>) =
+    let (removals, steps): (Vec<&Step>, Vec<_>) =
         steps.iter().partition(|step| step.action == Action::Delete && !is_short);
     let shown = steps.iter().map(|step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let is_part = step.action == Action::Update && !fields.is_empty();
         let fields = if is_part { format!(" ({})", fields.join(", ")) } else { String::new() };
         let (_, sign) = sign(step.action);
-        (&*step.address.path, format!("{sign} {}{fields}", object(step.scope, &step.address)))
+        (&*step.address.path, format!("{sign} {}{fields}", object_name(step.scope, &step.address)))
     });
     draw_paragraph(canvas, title, shown);
-    draw_in_full(canvas, &format!("{title} (removals)"), &gone);
+    draw_all(canvas, &format!("{title} (removals)"), &removals);
 }

@@ -9,7 +9,10 @@ use crate::{
     report::{
         Canvas, Line, Overflow, Paint,
         compare::{self, TextComparison},
-        model::{StepRow, ValueText, cell, predecessors, remarks, rows_of, sign, step::object},
+        model::{
+            StepRow, ValueText, build_rows, predecessors, remarks, sign, step::object_name,
+            value_text,
+        },
     },
     text::count,
 };
@@ -23,30 +26,35 @@ pub(super) fn draw_step<'s>(
     canvas: &mut Canvas,
     step: &'s Step,
     changes: impl IntoIterator<Item = &'s FieldChange>,
-    origins: bool,
+    shows_origins: bool,
 ) {
-    let rows = rows_of(step, changes, canvas.style().full);
-    // Where nothing about its fields is written is of no use.
+    let rows = build_rows(step, changes, canvas.style().full);
+    // The place of the object is of no use if all fields are declared elsewhere.
     let has_place = rows.is_empty() || !rows.iter().all(is_elsewhere);
     let (paint, sign) = sign(step.action);
     let head =
-        Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
+        Line::indented(2).put(paint, format!("{sign} {}", object_name(step.scope, &step.address)));
     let head = head.put(Paint::Dim, branch::label_mark(step.label));
-    canvas.line_from(head, (origins && has_place).then_some(&step.origin), Overflow::Wrap);
+    canvas.add_line_with_origin(
+        head,
+        (shows_origins && has_place).then_some(&step.origin),
+        Overflow::Wrap,
+    );
     for remark in remarks(step) {
-        canvas.line(&Line::indented(6).put(Paint::Dim, remark));
+        canvas.add_line(&Line::indented(6).put(Paint::Dim, remark));
     }
     draw_predecessors(canvas, step);
-    let widest = canvas.style().width.map_or(MAX_NAME_WIDTH, |width| MAX_NAME_WIDTH.min(width / 3));
-    let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max();
+    let max_name_width =
+        canvas.style().width.map_or(MAX_NAME_WIDTH, |width| MAX_NAME_WIDTH.min(width / 3));
+    let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= max_name_width).max();
     let number = rows.len();
     for (index, row) in rows.into_iter().enumerate() {
-        if canvas.room() == 0 && index + 1 < number {
+        if canvas.remaining_lines() == 0 && index + 1 < number {
             let text = format!("… {}, shown by --full", count(number - index, "more field"));
-            return canvas.line(&Line::indented(6).put(Paint::Dim, text));
+            return canvas.add_line(&Line::indented(6).put(Paint::Dim, text));
         }
         let overflow = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
-        draw_field(canvas, &row, column.unwrap_or(0), origins.then_some(overflow));
+        draw_field(canvas, &row, column.unwrap_or(0), shows_origins.then_some(overflow));
     }
 }
 
@@ -59,11 +67,12 @@ fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
     for (reason, firsts) in predecessors(step) {
         let firsts =
             if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
-        canvas.line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
+        canvas.add_line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
     }
 }
 
-/// A field; with its origin, unless `overflow`, what to do if there is no room for it, is `None`.
+/// A field and its origin. `overflow` is the action if the origin does not fit on the line; with `None`
+/// the origin is omitted.
 fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, column: usize, overflow: Option<Overflow>) {
     let origin = row.origin.filter(|_| overflow.is_some());
     let overflow = overflow.unwrap_or(Overflow::Drop);
@@ -74,7 +83,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, column: usize, overflow: O
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             let value = before.or(after).unwrap_or_default();
-            canvas.line_from(label().with(value), origin, overflow);
+            canvas.add_line_with_origin(label().append(value), origin, overflow);
             if let (Action::Create, Some((_, text))) = (row.step.action, row.texts()) {
                 draw_block(canvas, 8, text);
             }
@@ -82,37 +91,37 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, column: usize, overflow: O
         }
     };
     if let Some((before, after)) = row.texts() {
-        canvas.line_from(name, origin, overflow);
+        canvas.add_line_with_origin(name, origin, overflow);
         return draw_comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
         let value = after.put(Paint::Dim, ", unchanged");
-        return canvas.line_from(label().with(value), origin, overflow);
+        return canvas.add_line_with_origin(label().append(value), origin, overflow);
     }
-    let one_line = label().with(before.clone().put(Paint::Change, " → ").with(after.clone()));
+    let one_line = label().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
     if canvas.style().width.is_none_or(|width| one_line.len() <= width) {
-        return canvas.line_from(one_line, origin, overflow);
+        return canvas.add_line_with_origin(one_line, origin, overflow);
     }
-    canvas.line_from(name, origin, overflow);
+    canvas.add_line_with_origin(name, origin, overflow);
     for (paint, sign, side) in [(Paint::Remove, "- ", before), (Paint::Add, "+ ", after)] {
-        canvas.line(&Line::indented(8).put(paint, sign).hang_here().with(side));
+        canvas.add_line(&Line::indented(8).put(paint, sign).hang_here().append(side));
     }
 }
 
 /// How many lines of a text or of a comparison are shown without `--full`.
 const MAX_LINES: usize = 40;
-/// How many of them are shown at least.
+/// The minimum number of shown lines of a text or of a comparison.
 const MIN_LINES: usize = 5;
 
 /// A value.
 pub(super) fn value_line(value: &Shown) -> Line {
-    paint_value(cell(value))
+    paint_value(value_text(value))
 }
 
 /// One side of a change.
 fn paint_value(side: ValueText) -> Line {
     match side {
-        ValueText::Aside(words) => Line::of(Paint::Dim, words),
+        ValueText::Remark(words) => Line::with_text(Paint::Dim, words),
         ValueText::Value(text) => Line::default().text(text),
     }
 }
@@ -126,9 +135,9 @@ fn draw_block(canvas: &mut Canvas, indent: usize, text: &str) {
 
 /// The comparison of two texts.
 fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
-    match compare::texts(before, after, |text| canvas.redact(text)) {
-        TextComparison::Aside(words) => {
-            canvas.line(&Line::indented(indent).put(Paint::Change, words));
+    match compare::compare_texts(before, after, |text| canvas.redact(text)) {
+        TextComparison::Remark(words) => {
+            canvas.add_line(&Line::indented(indent).put(Paint::Change, words));
         }
         TextComparison::Lines(lines) => {
             let painted = lines.into_iter().map(|(tag, line)| {
@@ -147,18 +156,18 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
 
 /// Writes `lines`, or the first ones and the number of the rest.
 fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
-    let max_lines = MAX_LINES.min(canvas.room().max(MIN_LINES));
+    let max_lines = MAX_LINES.min(canvas.remaining_lines().max(MIN_LINES));
     let shown =
         if canvas.style().full || lines.len() <= max_lines + 1 { lines.len() } else { max_lines };
     let omitted = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {
-        canvas.line(
+        canvas.add_line(
             &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
         );
     }
     if omitted > 0 {
         let text = format!("… {}, shown by --full", count(omitted, "more line"));
-        canvas.line(&Line::indented(indent).put(Paint::Dim, text));
+        canvas.add_line(&Line::indented(indent).put(Paint::Dim, text));
     }
 }
 
@@ -203,13 +212,13 @@ mod tests {
     fn no_line_of_a_secret_is_in_a_comparison() {
         let key = "-----BEGIN KEY-----\nQUJDREVGR0hJSktM\nTU5P\n-----END KEY-----\n";
         let mut secrets = Secrets::default();
-        secrets.also_redact(Secret::new(key));
+        secrets.add_redaction(Secret::new(key));
         let text = compared_without(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
         assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
         let mut canvas = Canvas::new(TextStyle::default(), &secrets);
         draw_block(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
-        secrets.also_redact(Secret::new("QUJDREVGR0hJSktM"));
+        secrets.add_redaction(Secret::new("QUJDREVGR0hJSktM"));
         let rotated =
             compared_without(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
         assert_eq!(rotated, "  changed in a secret, which is not shown\n");

@@ -21,20 +21,20 @@ const CONTEXT_LINES: usize = 3;
 pub(super) type Edited = (FileName, [String; 2]);
 
 /// A line of a comparison.
-type Compared<'f> = Change<&'f str>;
+type ComparedText<'f> = Change<&'f str>;
 
 /// Lines that are replaced together.
 struct LineReplacement<'f> {
     file: &'f FileName,
-    /// The lines of the file by turns: changed ones, and those between.
-    parts: &'f [Vec<Compared<'f>>],
+    /// The lines of the file in parts: changed and unchanged parts alternate.
+    parts: &'f [Vec<ComparedText<'f>>],
     /// The index of its part.
     index: usize,
 }
 
 /// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `max_lines`
 /// lines; elsewhere it is a patch that can be applied.
-pub fn edits(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
+pub fn render_edits_text(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
     if style.full || style.width.is_none() {
         return escape_lines(&files.iter().map(patch).collect::<String>()).into_owned();
     }
@@ -42,7 +42,7 @@ pub fn edits(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
     let compared: Vec<_> = compared.collect();
     let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
     let replacements: Vec<_> =
-        compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
+        compared.iter().flat_map(|(file, parts)| file_edits(file, parts)).collect();
     let folds = fold_equal(&replacements, false, LineReplacement::lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let nothing = Secrets::default();
@@ -58,19 +58,19 @@ pub fn edits(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
         }
         let name = hunk[0].0.file;
         if file.replace(name) != Some(name) {
-            canvas.verbatim(&escape_lines(&format!("--- a/{name}\n+++ b/{name}\n")));
+            canvas.add_verbatim(&escape_lines(&format!("--- a/{name}\n+++ b/{name}\n")));
         }
         let shown: String = text.split_inclusive('\n').take(room).collect();
-        canvas.verbatim(&escape_lines(&shown));
+        canvas.add_verbatim(&escape_lines(&shown));
         if lines > room {
-            more(&mut canvas, &count(lines - room, "more line"));
+            draw_more(&mut canvas, &count(lines - room, "more line"));
         }
         room = room.saturating_sub(lines);
         for (_, others) in hunk {
             let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
             if let Some(repeats) = others_text("the same edit at", "more place", &places, MAX_NAMED)
             {
-                canvas.line(&Line::of(Paint::Note, repeats));
+                canvas.add_line(&Line::with_text(Paint::Note, repeats));
                 room = room.saturating_sub(2);
             }
         }
@@ -78,7 +78,7 @@ pub fn edits(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
     if !omitted.is_empty() {
         let files: BTreeSet<_> = omitted.iter().map(|edit| edit.file).collect();
         let files = count(files.len(), "file");
-        more(&mut canvas, &format!("{} in {files}", count(omitted.len(), "more edit")));
+        draw_more(&mut canvas, &format!("{} in {files}", count(omitted.len(), "more edit")));
     }
     canvas.finish()
 }
@@ -89,36 +89,36 @@ fn patch((name, [old, new]): &Edited) -> String {
     diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
 }
 
-/// Adds how much is not shown.
-fn more(canvas: &mut Canvas<'_>, what: &str) {
-    canvas.line(&Line::of(Paint::Dim, format!("… and {what} (--full shows all)")));
+/// Adds a line with the amount that is not shown.
+fn draw_more(canvas: &mut Canvas<'_>, what: &str) {
+    canvas.add_line(&Line::with_text(Paint::Dim, format!("… and {what} (--full shows all)")));
 }
 
-/// The lines of a file, changed ones and others by turns.
-fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<Compared<'d>>> {
+/// The lines of a file in parts: changed and unchanged parts alternate.
+fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<ComparedText<'d>>> {
     let lines: Vec<_> = diff.iter_all_changes().collect();
     lines.chunk_by(|a, b| is_edit(a) == is_edit(b)).map(<[_]>::to_vec).collect()
 }
 
-fn edits_of<'f>(
+fn file_edits<'f>(
     file: &'f FileName,
-    parts: &'f [Vec<Compared<'f>>],
+    parts: &'f [Vec<ComparedText<'f>>],
 ) -> impl Iterator<Item = LineReplacement<'f>> {
     let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
     changed.map(move |index| LineReplacement { file, parts, index })
 }
 
-fn is_edit(line: &Compared<'_>) -> bool {
+fn is_edit(line: &ComparedText<'_>) -> bool {
     line.tag() != ChangeTag::Equal
 }
 
 /// The numbers of a line, from 0, in each file that has it.
-fn numbers(line: &Compared<'_>) -> [Option<usize>; 2] {
+fn numbers(line: &ComparedText<'_>) -> [Option<usize>; 2] {
     [line.old_index(), line.new_index()]
 }
 
 impl<'f> LineReplacement<'f> {
-    fn changed(&self) -> &'f [Compared<'f>] {
+    fn changed(&self) -> &'f [ComparedText<'f>] {
         &self.parts[self.index]
     }
 
@@ -134,7 +134,7 @@ impl<'f> LineReplacement<'f> {
         format!("{}:{}", self.file, new.or(old).unwrap_or_default() + 1)
     }
 
-    /// True if `next` is so near that both are in one hunk.
+    /// True if `next` is near enough to be in the same hunk.
     fn is_near(&self, next: &Self) -> bool {
         self.file == next.file
             && self.index + 2 == next.index
@@ -142,7 +142,7 @@ impl<'f> LineReplacement<'f> {
     }
 
     /// The unchanged lines before and after it.
-    fn context(&self) -> [&'f [Compared<'f>]; 2] {
+    fn context(&self) -> [&'f [ComparedText<'f>]; 2] {
         let part = |index: Option<usize>| {
             index.and_then(|index| self.parts.get(index)).map_or(&[][..], |part| part)
         };
@@ -152,16 +152,16 @@ impl<'f> LineReplacement<'f> {
 
 /// Neighbouring edits with some of the lines around them.
 fn hunk_text<'f>(edits: impl Iterator<Item = &'f LineReplacement<'f>>) -> String {
-    let mut lines: Vec<&Compared<'_>> = Vec::new();
-    let mut after: &[Compared<'_>] = &[];
+    let mut lines: Vec<&ComparedText<'_>> = Vec::new();
+    let mut trailing_lines: &[ComparedText<'_>] = &[];
     for edit in edits {
         let [before, following] = edit.context();
         let from = if lines.is_empty() { before.len().saturating_sub(CONTEXT_LINES) } else { 0 };
         lines.extend(&before[from..]);
         lines.extend(edit.changed());
-        after = &following[..following.len().min(CONTEXT_LINES)];
+        trailing_lines = &following[..following.len().min(CONTEXT_LINES)];
     }
-    lines.extend(after);
+    lines.extend(trailing_lines);
     let [old, new] = [0, 1].map(|side| {
         let numbers: Vec<_> = lines.iter().filter_map(|line| numbers(line)[side]).collect();
         format!("{},{}", numbers.first().map_or(0, |first| first + 1), numbers.len())
@@ -204,7 +204,7 @@ mod tests {
             _ => "archived: true\n".to_owned(),
         };
         let files = [file("a.yaml", 6, edited), file("b.yaml", 4, |_| edited(0))];
-        insta::assert_snapshot!(edits(&files, SCREEN_LINES, terminal()), @r"
+        insta::assert_snapshot!(render_edits_text(&files, SCREEN_LINES, terminal()), @r"
         --- a/a.yaml
         +++ b/a.yaml
         @@ -6,6 +6,7 @@
@@ -233,16 +233,16 @@ mod tests {
         let files: Vec<_> = (0..9)
             .map(|n| file(&format!("{n}.yaml"), 9, move |i| format!("e: {n}{i}\n")))
             .collect();
-        let shown = edits(&files, SCREEN_LINES, terminal());
+        let shown = render_edits_text(&files, SCREEN_LINES, terminal());
         assert!(shown.lines().count() <= 60, "{shown}");
         assert!(shown.ends_with("… and 75 more edits in 9 files (--full shows all)\n"), "{shown}");
         for style in [TextStyle::default(), TextStyle { full: true, ..terminal() }] {
-            let text = edits(&files, SCREEN_LINES, style);
+            let text = render_edits_text(&files, SCREEN_LINES, style);
             assert_eq!(text.matches("\n+e: ").count(), 81, "{text}");
             assert!(!text.contains("more"), "{text}");
         }
         let one = [("new.yaml".into(), [String::new(), "a: 1\n".repeat(200)])];
-        let shown = edits(&one, SCREEN_LINES, terminal());
+        let shown = render_edits_text(&one, SCREEN_LINES, terminal());
         assert!(shown.ends_with("… and 151 more lines (--full shows all)\n"), "{shown}");
     }
 }

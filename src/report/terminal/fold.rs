@@ -9,7 +9,7 @@ use crate::{
         Canvas, Line, Paint, TextStyle,
         model::{
             Fold, FoldedPiece, FoldedSteps, ReportPart, StepItem, fold_equal, fold_steps,
-            full_name, step::object,
+            full_name, step::object_name,
         },
     },
     secret::Secrets,
@@ -25,25 +25,25 @@ pub(super) const MAX_NAMED: usize = 3;
 pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps = steps.into_iter().map(|step| StepItem::planned(0, step, ReportPart::Changes));
     let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
-    let mut more = Vec::new();
+    let mut omitted_steps = Vec::new();
     for folded in fold_steps(&steps.collect::<Vec<_>>(), fold) {
-        if canvas.room() == 0 {
+        if canvas.remaining_lines() == 0 {
             let steps = folded.steps.iter();
-            more.extend(steps.map(|piece| (piece.item.step, folded.others.clone())));
+            omitted_steps.extend(steps.map(|piece| (piece.item.step, folded.others.clone())));
             continue;
         }
         let shared = folded.shared_remark().map(|more| format!("  ({more})"));
-        let head = Line::of(Paint::Bold, &*folded.first().address.path);
-        canvas.paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
+        let head = Line::with_text(Paint::Bold, &*folded.first().address.path);
+        canvas.add_paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
         let noun = format!("more {}", folded.first().scope.noun());
-        let FoldedSteps { steps, others, differs, .. } = folded;
+        let FoldedSteps { steps, others, has_other_values: differs, .. } = folded;
         // Each removal is named.
-        let removes = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
-        let max_named = if removes { others.len() } else { MAX_NAMED };
+        let has_removals = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
+        let max_named = if has_removals { others.len() } else { MAX_NAMED };
         for (index, FoldedPiece { item, changes }) in steps.into_iter().enumerate() {
-            // A head is never alone.
-            if canvas.room() == 0 && index > 0 {
-                more.push((item.step, others.clone()));
+            // The first step is always drawn, so that the heading is never alone.
+            if canvas.remaining_lines() == 0 && index > 0 {
+                omitted_steps.push((item.step, others.clone()));
                 continue;
             }
             change::draw_step(canvas, item.step, changes, true);
@@ -52,17 +52,17 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
             if differs { "the same change, with other values, in" } else { "the same change in" };
         draw_others_line(canvas, words, &noun, &others, max_named);
     }
-    draw_omitted(canvas, &more);
+    draw_omitted(canvas, &omitted_steps);
 }
 
 /// The steps for which there was no room, each with the paths of others that have it too. Removals
-/// are named. A step counts once, also if its fields are in several pieces.
+/// are shown with their names. A step is counted once, also if its fields are in several pieces.
 fn draw_omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = more
         .iter()
         .flat_map(|(step, others)| {
             let (what, is_removal) =
-                (object(step.scope, &step.address), step.action == Action::Delete);
+                (object_name(step.scope, &step.address), step.action == Action::Delete);
             let paths = others.iter().copied().chain([&*step.address.path]);
             paths.map(move |path| (what.clone(), path, is_removal))
         })
@@ -71,20 +71,20 @@ fn draw_omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
         return;
     }
     let removals = changes.iter().filter(|(.., is_removal)| *is_removal);
-    let with = match removals.clone().count() {
+    let removal_text = match removals.clone().count() {
         0 => String::new(),
         removals => format!(", with {}:", count(removals, "removal")),
     };
     let paths: BTreeSet<_> = changes.iter().map(|(_, path, _)| path).collect();
     let changes = count(changes.len(), "more change");
     let containers = count(paths.len(), "group or project");
-    let text = format!("… and {changes} in {containers} (--full lists them){with}");
-    canvas.paragraph([Line::of(Paint::Dim, text)]);
+    let text = format!("… and {changes} in {containers} (--full lists them){removal_text}");
+    canvas.add_paragraph([Line::with_text(Paint::Dim, text)]);
     let removals: Vec<_> = removals.collect();
     for alike in removals.chunk_by(|(what, ..), (other, ..)| what == other) {
         let paths: Vec<_> = alike.iter().map(|(_, path, _)| *path).collect();
         let line = Line::indented(2).put(Paint::Remove, format!("- {}", alike[0].0));
-        canvas.line(&line.text("  ").hang_here().text(paths.join(", ")));
+        canvas.add_line(&line.text("  ").hang_here().text(paths.join(", ")));
     }
 }
 
@@ -106,12 +106,12 @@ fn draw_others_line(
     max_named: usize,
 ) {
     if let Some(text) = others_text(words, noun, others, max_named) {
-        canvas.line(&Line::indented(2).put(Paint::Note, text));
+        canvas.add_line(&Line::indented(2).put(Paint::Note, text));
     }
 }
 
-/// A `line` for each of `all`, which are `noun`s; for alike ones only that of the first, with the
-/// names of others.
+/// A `line` for each of `items`, whose noun is `noun`. For equal items there is only the line of the
+/// first, with the names of the others.
 pub fn lines<T, K: Ord>(
     items: &[T],
     noun: &str,
@@ -123,12 +123,12 @@ pub fn lines<T, K: Ord>(
     for (first, others) in fold_equal(items, style.full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
         let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
-        canvas.line(&Line::default().text(line(first) + &others.unwrap_or_default()));
+        canvas.add_line(&Line::default().text(line(first) + &others.unwrap_or_default()));
     }
     canvas.finish()
 }
 
-/// The number of `items` others and the first of them, at `max_named` so many, if there are any.
+/// The number of `items` and the names of the first `max_named` of them; `None` if there are none.
 pub(super) fn others_text(
     words: &str,
     noun: &str,
@@ -136,7 +136,7 @@ pub(super) fn others_text(
     max_named: usize,
 ) -> Option<String> {
     let named: Vec<_> = items.iter().take(max_named).map(AsRef::as_ref).collect();
-    let rest = if items.len() > max_named { ", …; --full shows each" } else { "" };
-    let text = format!("{words} {}: {}{rest}", count(items.len(), noun), named.join(", "));
+    let rest_text = if items.len() > max_named { ", …; --full shows each" } else { "" };
+    let text = format!("{words} {}: {}{rest_text}", count(items.len(), noun), named.join(", "));
     (!items.is_empty()).then_some(text)
 }

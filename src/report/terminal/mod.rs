@@ -17,10 +17,10 @@ mod saved;
 pub(super) mod tests;
 
 pub use applied::applied;
-pub use edits::{SCREEN_LINES, edits};
+pub use edits::{SCREEN_LINES, render_edits_text};
 pub use fold::lines;
 pub use notes::left_out;
-pub use saved::{saved, stale};
+pub use saved::{saved, stale_text};
 
 use super::{Canvas, Line, Paint, ReportKind, Run, model::summary};
 use crate::plan::Plan;
@@ -32,57 +32,62 @@ const MAX_LINES_BEFORE_RESULT: usize = 40;
 /// The minimum number of lines for steps.
 const MIN_STEP_LINES: usize = 12;
 
-/// `plan` on an empty `canvas`. The end is drawn first: it matters most, and the steps get the
+/// `plan` on an empty `canvas`. The end is drawn first, because it is most important; the steps get the
 /// remaining lines.
 pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
     let max_lines = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
     draw_heading(&mut canvas, kind.plan_word(), run);
     branch::draw_acknowledged(&mut canvas, &plan.acknowledged);
-    let mut end = canvas.part();
-    notes::draw_problems(&mut end, &plan.problems);
-    notes::draw_refusals(&mut end, &plan.refusals);
-    end.paragraph(summary::lines(plan, kind));
-    let mut rest = canvas.part();
-    rest.allow(max_lines.saturating_sub(canvas.lines() + end.lines() + MIN_STEP_LINES + 2));
-    notes::draw_held(&mut rest, &plan.held);
-    plan.base.iter().for_each(|against| branch::draw_comparison(&mut rest, against));
-    branch::draw_unchanged(&mut rest, plan);
-    notes::draw_notes(&mut rest, &plan.notes);
-    rest.paragraph(summary::exception_notes(plan));
-    rest.paragraph(summary::limit_note(plan));
-    notes::draw_incomplete(&mut rest, &plan.incomplete);
-    canvas.allow(
+    let mut end_part = canvas.part();
+    notes::draw_problems(&mut end_part, &plan.problems);
+    notes::draw_refusals(&mut end_part, &plan.refusals);
+    end_part.add_paragraph(summary::summary_lines(plan, kind));
+    let mut middle_part = canvas.part();
+    middle_part.allow_lines(
+        max_lines.saturating_sub(canvas.lines() + end_part.lines() + MIN_STEP_LINES + 2),
+    );
+    notes::draw_held(&mut middle_part, &plan.held);
+    plan.base.iter().for_each(|against| branch::draw_comparison(&mut middle_part, against));
+    branch::draw_unchanged(&mut middle_part, plan);
+    notes::draw_notes(&mut middle_part, &plan.notes);
+    middle_part.add_paragraph(summary::exception_notes(plan));
+    middle_part.add_paragraph(summary::limit_note(plan));
+    notes::draw_incomplete(&mut middle_part, &plan.incomplete);
+    canvas.allow_lines(
         max_lines
-            .saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4)
+            .saturating_sub(canvas.lines() + middle_part.lines() + end_part.lines() + 4)
             .max(MIN_STEP_LINES),
     );
     branch::draw_branch_steps(&mut canvas, plan, kind);
     let (watched, held) = plan.watched_and_held();
     for (steps, title) in [(watched, "watched, not written:"), (held, "held, not written:")] {
         if !steps.is_empty() {
-            canvas.paragraph([Line::of(Paint::Bold, title)]);
+            canvas.add_paragraph([Line::with_text(Paint::Bold, title)]);
             fold::draw_steps(&mut canvas, steps);
         }
     }
-    for part in [rest, end].map(Canvas::finish).iter().filter(|part| !part.is_empty()) {
-        canvas.gap();
-        canvas.verbatim(part);
+    for part in [middle_part, end_part].map(Canvas::finish).iter().filter(|part| !part.is_empty()) {
+        canvas.add_gap();
+        canvas.add_verbatim(part);
     }
     canvas.finish()
 }
 
 /// The service of a report; the sandbox is always named as such.
 fn draw_heading(canvas: &mut Canvas, word: &str, run: &Run) {
-    let line = Line::of(Paint::Bold, word).text(" for ");
+    let line = Line::with_text(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
     let line = line.text(" as ").text(&run.caller);
-    canvas.line(&match &run.token {
+    canvas.add_line(&match &run.token {
         Some(token) => line.text(format!(" ({token})")),
         None => line,
     });
     if let Some(live) = &run.live {
-        canvas.line(&Line::of(Paint::Note, format!("from the snapshot of {}", live.shown)));
+        canvas.add_line(&Line::with_text(
+            Paint::Note,
+            format!("from the snapshot of {}", live.shown),
+        ));
     }
-    run.rehearsals().for_each(|text| canvas.line(&Line::of(Paint::Note, text)));
+    run.rehearsal_sentences().for_each(|text| canvas.add_line(&Line::with_text(Paint::Note, text)));
 }

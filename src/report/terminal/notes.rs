@@ -14,7 +14,7 @@ use crate::{
         model::{
             MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
             group_by_kind, local_name,
-            note::{note_kind, object},
+            note::{note_kind, note_object},
             with_request_id,
         },
     },
@@ -24,21 +24,22 @@ use crate::{
 
 /// How many objects of one project a paragraph names without `--full`.
 const MAX_OBJECTS: usize = 8;
-/// From how many on archived projects are only counted.
-const COUNTED_FROM: usize = 3;
+/// The minimum number of archived projects that are counted instead of named.
+const MIN_COUNTED: usize = 3;
 
 /// Notes: a paragraph for each kind, with a line for each project.
 pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
-    for ((_, title), found) in group_by_kind(notes) {
-        let projects: BTreeSet<_> = found.iter().map(|note| &*note.address.path).collect();
-        // Nothing more is known of them.
+    for ((_, title), kind_notes) in group_by_kind(notes) {
+        let projects: BTreeSet<_> = kind_notes.iter().map(|note| &*note.address.path).collect();
+        // Archived projects have no other notes.
         let is_archived = title == note_kind(&Reason::Archived).1;
-        if is_archived && projects.len() >= COUNTED_FROM && !canvas.style().full {
+        if is_archived && projects.len() >= MIN_COUNTED && !canvas.style().full {
             let first = projects.first().copied().unwrap_or_default();
             let text = format!("{title}: {first} and {} more", projects.len() - 1);
-            canvas.paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
+            canvas.add_paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
         } else {
-            let objects = found.into_iter().map(|note| (&*note.address.path, object(note)));
+            let objects =
+                kind_notes.into_iter().map(|note| (&*note.address.path, note_object(note)));
             draw_paragraph(canvas, title, objects);
         }
     }
@@ -72,7 +73,7 @@ pub(super) fn draw_paragraph<'p>(
     }
     let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
     let aside = if is_folded { " (--full lists all)" } else { "" };
-    canvas.paragraph([Line::note(title).put(Paint::Dim, aside)]);
+    canvas.add_paragraph([Line::note(title).put(Paint::Dim, aside)]);
     let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
@@ -81,11 +82,11 @@ pub(super) fn draw_paragraph<'p>(
         let line = Line::indented(2).text(projects);
         let start = (2 + column).max(line.len()) + 2;
         let objects = join_first_objects(&objects, canvas.style().full);
-        canvas.line(&line.pad_to(start).hang_here().text(objects));
+        canvas.add_line(&line.pad_to(start).hang_here().text(objects));
     });
 }
 
-/// `objects` on one line, or the first few and the number of the rest.
+/// `objects` on one line: all of them, or the first few and the number of the others.
 pub(super) fn join_first_objects(objects: &[String], full: bool) -> String {
     let shown = if full || objects.len() <= MAX_OBJECTS + 1 { objects.len() } else { MAX_OBJECTS };
     let text = objects[..shown].join(", ");
@@ -100,15 +101,15 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
         return;
     }
-    let title = Line::of(Paint::Change, "incomplete: ");
-    canvas.paragraph([title.text("could not be read; nothing is planned there")]);
+    let title = Line::with_text(Paint::Change, "incomplete: ");
+    canvas.add_paragraph([title.text("could not be read; nothing is planned there")]);
     let groups =
         fold_equal(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
     draw_first(canvas, MAX_CONTAINERS, "scope", groups.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
-        canvas.line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
+        canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
         draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
 }
@@ -117,7 +118,7 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
 pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let located = problems.iter().map(|problem| {
         let diagnostic = Diagnostic::error(problem.code, &problem.message)
-            .at(SourceLocation::from(&problem.origin));
+            .at_place(SourceLocation::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
     draw_diagnostics(canvas, located);
@@ -137,31 +138,31 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
                 format!("if all are intended, pass `--ack {ack}`; `--full` shows each reason"),
             ),
         };
-        Diagnostic::error("guard", message).at(SourceLocation::from(origin)).help(help)
+        Diagnostic::error("guard", message).at_place(SourceLocation::from(origin)).help(help)
     });
     draw_diagnostics(canvas, shown);
     for (first, others) in groups {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
-        for some in others.chunks(MAX_OBJECTS) {
+        for chunk in others.chunks(MAX_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
-            canvas.line(&line.hang_here().text(some.join(", ")));
+            canvas.add_line(&line.hang_here().text(chunk.join(", ")));
         }
     }
 }
 
-/// Diagnostics lay themselves out, so secrets are removed from their texts first.
+/// Diagnostics have their own layout, so secrets are removed from their texts before it.
 fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
-    let struck = diagnostics.map(|mut diagnostic| {
+    let redacted = diagnostics.map(|mut diagnostic| {
         let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
         let texts = [Some(message), label.as_mut(), help.as_mut()];
         texts.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
         place.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
         diagnostic
     });
-    let struck: Diagnostics = struck.collect();
+    let struck: Diagnostics = redacted.collect();
     if !struck.is_empty() {
-        canvas.gap();
-        canvas.verbatim(&struck.render(canvas.style().into()));
+        canvas.add_gap();
+        canvas.add_verbatim(&struck.render(canvas.style().into()));
     }
 }
 
@@ -173,7 +174,7 @@ pub(super) fn draw_first<T>(
     items: impl ExactSizeIterator<Item = T>,
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
-    let max_items = max_items.min(canvas.room());
+    let max_items = max_items.min(canvas.remaining_lines());
     let shown =
         if canvas.style().full || items.len() <= max_items + 1 { items.len() } else { max_items };
     let omitted = items.len() - shown;
@@ -182,11 +183,11 @@ pub(super) fn draw_first<T>(
     }
     if omitted > 0 {
         let text = format!("… and {} (--full lists them)", count(omitted, &format!("more {noun}")));
-        canvas.line(&Line::indented(2).put(Paint::Dim, text));
+        canvas.add_line(&Line::indented(2).put(Paint::Dim, text));
     }
 }
 
-/// What is not applied.
+/// The groups and projects that are not applied.
 pub fn left_out(left_out: &[LeftOut], style: TextStyle, secrets: &Secrets) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))

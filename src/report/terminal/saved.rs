@@ -8,7 +8,7 @@ use crate::{
     },
     report::{
         Canvas, Line, Paint, Run, TextStyle,
-        model::{fold_equal, step::object_prefix, summary::to_do},
+        model::{fold_equal, step::object_prefix, summary::to_do_text},
     },
     secret::Secrets,
     text::count,
@@ -16,8 +16,8 @@ use crate::{
 
 /// A saved plan as the text of a plan.
 pub fn saved(sealed: &Sealed, style: TextStyle) -> String {
-    let nothing = Secrets::default();
-    let mut canvas = Canvas::new(style, &nothing);
+    let no_secrets = Secrets::default();
+    let mut canvas = Canvas::new(style, &no_secrets);
     let plan = &sealed.plan;
     let run = Run {
         target: plan.target.clone(),
@@ -26,31 +26,31 @@ pub fn saved(sealed: &Sealed, style: TextStyle) -> String {
         ..Run::default()
     };
     draw_heading(&mut canvas, "saved plan", &run);
-    canvas.line(&Line::of(Paint::Dim, format!("made {}", plan.created_at)));
-    canvas.line(&Line::of(Paint::Dim, format!("id {}", sealed.id)));
-    let steps = plan.shown();
+    canvas.add_line(&Line::with_text(Paint::Dim, format!("made {}", plan.created_at)));
+    canvas.add_line(&Line::with_text(Paint::Dim, format!("id {}", sealed.id)));
+    let steps = plan.shown_steps();
     fold::draw_steps(&mut canvas, &steps);
-    canvas.gap();
+    canvas.add_gap();
     let counts = Counts::of(steps.iter());
-    let to_do = Some(to_do(&counts)).filter(|text| !text.is_empty());
+    let to_do = Some(to_do_text(&counts)).filter(|text| !text.is_empty());
     let to_do = to_do.as_deref().unwrap_or("no changes");
     let text = format!("{to_do}; {}", count(counts.calls, "call"));
-    canvas.line(&Line::of(Paint::Bold, "saved plan: ").text(text));
-    canvas.line(&Line::of(
+    canvas.add_line(&Line::with_text(Paint::Bold, "saved plan: ").text(text));
+    canvas.add_line(&Line::with_text(
         Paint::Dim,
         "apply plans again, checks guards again, and carries out the steps that are still needed",
     ));
     canvas.finish()
 }
 
-/// What changed since a plan was saved, and what was already done. Empty if there is neither.
-pub fn stale(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -> String {
+/// The changes since a plan was saved, and the steps that are already done; empty if there are none.
+pub fn stale_text(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     if comparison.stale.is_empty() && comparison.already.is_empty() {
         return String::new();
     }
     if !comparison.stale.is_empty() {
-        canvas.line(&Line::of(Paint::Error, "changed since the plan was saved:"));
+        canvas.add_line(&Line::with_text(Paint::Error, "changed since the plan was saved:"));
     }
     let by_path: Vec<_> =
         comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
@@ -61,9 +61,9 @@ pub fn stale(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -
         texts.collect::<Vec<_>>()
     });
     for (changed, others) in folded {
-        canvas.line(&Line::indented(2).put(Paint::Bold, &*changed[0].address.path));
+        canvas.add_line(&Line::indented(2).put(Paint::Bold, &*changed[0].address.path));
         for Stale { address, reason, fields } in *changed {
-            canvas.line(&Line::indented(4).text(object_prefix(address) + reason));
+            canvas.add_line(&Line::indented(4).text(object_prefix(address) + reason));
             fields.iter().for_each(|field| draw_difference(&mut canvas, field));
         }
         fold::draw_others(&mut canvas, "path", others.iter().map(|changed| &changed[0].address));
@@ -71,7 +71,7 @@ pub fn stale(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");
         let text = format!("not needed any more: {steps} of the saved plan");
-        canvas.line(&Line::of(Paint::Note, text));
+        canvas.add_line(&Line::with_text(Paint::Note, text));
     }
     canvas.finish()
 }
@@ -80,11 +80,11 @@ fn draw_difference(canvas: &mut Canvas, difference: &Difference) {
     let Difference { field, saved, now } = difference;
     for (title, sides) in [("saved", saved), ("now", now)] {
         let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
-        canvas.line(&match sides {
+        canvas.add_line(&match sides {
             Some(Sides { before, after }) => line
-                .with(change::value_line(before))
+                .append(change::value_line(before))
                 .put(Paint::Change, " → ")
-                .with(change::value_line(after)),
+                .append(change::value_line(after)),
             None => line.put(Paint::Dim, "(no change)"),
         });
     }
@@ -160,7 +160,7 @@ mod tests {
             ),
         ]);
         let none = Secrets::default();
-        let text = super::stale(&comparison, TextStyle::default(), &none);
+        let text = super::stale_text(&comparison, TextStyle::default(), &none);
         assert_eq!(
             text,
             "changed since the plan was saved:
@@ -174,6 +174,6 @@ mod tests {
 not needed any more: 1 step of the saved plan
 "
         );
-        assert_eq!(super::stale(&PlanComparison::default(), TextStyle::default(), &none), "");
+        assert_eq!(super::stale_text(&PlanComparison::default(), TextStyle::default(), &none), "");
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, GuardRefusal, Incomplete, Label, Note, Problem, Reason},
     field::Scope,
-    kind::{Id, LiveNamespace, NamespaceOwner, Target, Wanted},
+    kind::{FieldSelection, Id, LiveNamespace, NamespaceOwner, Target},
     live::{
         Caller, Live, Presence,
         testing::{here_reading, target},
@@ -91,18 +91,21 @@ fn desired(manifests: &str) -> Desired {
 
 /// The live project; all its entries were read.
 fn live(project: &Container, sections: &Json) -> Live {
-    here_reading(project, sections, Wanted::All)
+    here_reading(project, sections, FieldSelection::All)
 }
 
 fn missing(project: &Container) -> Live {
     let namespace = Some(LiveNamespace { id: Id::Known(2), owner: NamespaceOwner::Group });
     let missing = Presence::Missing(Target { namespace, ..target(project) });
-    Live { release: DetectedRelease::Is(release::REFERENCE), ..Live::of(missing, Duration::ZERO) }
+    Live {
+        release: DetectedRelease::Known(release::REFERENCE),
+        ..Live::with_presence(missing, Duration::ZERO)
+    }
 }
 
 fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
-    let settings = plan::PlanSettings::of(
-        Caller { id: 7, username: "alice".into(), administrator: false },
+    let settings = plan::PlanSettings::for_run(
+        Caller { id: 7, username: "alice".into(), is_administrator: false },
         Arc::new(Secrets::default()),
         &Desired::default(),
     );
@@ -111,7 +114,7 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
         let live = live(project);
         plan.add(project, plan::container(project, &live, &settings), live);
     }
-    plan.sorted(&Extent::default())
+    plan.into_sorted(&Extent::default())
 }
 
 /// The text of a plan without known secrets.

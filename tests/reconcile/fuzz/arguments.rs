@@ -5,7 +5,7 @@ use undrift::{
     api::ServiceAddress,
     desired::{Acknowledgement, Moves},
     plan::Holds,
-    secret::Allowed,
+    secret::AllowedVariables,
 };
 
 use super::each;
@@ -53,7 +53,7 @@ fn arguments_are_read_or_refused() {
         match Selector::parse(&text) {
             Ok(selector) => {
                 selectors += 1;
-                assert_eq!(selector.written(), text);
+                assert_eq!(selector.pattern(), text);
                 // A selector for an entry also matches some object in its section and project.
                 if selector.matches(&address) {
                     assert!(selector.touches(&address.path) && selector.touches_section(&address));
@@ -61,16 +61,16 @@ fn arguments_are_read_or_refused() {
             }
             Err(why) => is_told(&why, &text),
         }
-        for glob in [Glob::over_paths(&text), Glob::over_names(&text)] {
+        for glob in [Glob::for_paths(&text), Glob::for_names(&text)] {
             match glob {
                 Ok(glob) => drop(glob.matches("acme/shop")),
                 Err(why) => is_told(&why, &text),
             }
         }
-        let name = Glob::name(&text);
+        let name = Glob::exact(&text);
         assert!(name.matches(&text) && !name.matches(&format!("{text}x")));
         // A name as a glob matches itself.
-        if let Ok(glob) = Glob::over_names(name.written()) {
+        if let Ok(glob) = Glob::for_names(name.pattern()) {
             assert!(glob.matches(&text), "{text:?}");
         }
         match Acknowledgement::parse(&text) {
@@ -78,10 +78,10 @@ fn arguments_are_read_or_refused() {
             Err(why) => is_told(&why, &text),
         }
         match Holds::parse([text.as_str()], today) {
-            Ok((holds, _)) => drop(holds.until(&address, &Moves::default())),
+            Ok((holds, _)) => drop(holds.held_until(&address, &Moves::default())),
             Err(why) => is_told(&why, &text),
         }
-        if let Err(why) = Allowed::only([&text]) {
+        if let Err(why) = AllowedVariables::matching([&text]) {
             is_told(&why, &text);
         }
         for insecure in [true, false] {

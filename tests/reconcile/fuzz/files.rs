@@ -188,17 +188,17 @@ fn meanings(desired: &Desired) -> BTreeMap<String, DeclaredValues> {
 fn manifests_are_read_or_refused() {
     let (folder, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let corpus = Corpus::new();
-    let all = [Glob::over_paths("**").unwrap()];
-    let options = Options { traced: &all, ..Options::default() };
+    let all = [Glob::for_paths("**").unwrap()];
+    let options = Options { traced_globs: &all, ..Options::default() };
     let (mut accepted, mut written) = (0, 0);
     let is_usual = each("manifests", 375, |chance| {
         let files = corpus.files(chance);
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
         let style = DiagnosticStyle {
-            colour: chance.once_in(2),
+            has_colour: chance.once_in(2),
             width: 20 + chance.below(100),
-            full: chance.once_in(2),
+            is_full: chance.once_in(2),
         };
         let (report, _) = loaded.report(style);
         assert!(!report.contains(CANARY), "{report}");
@@ -228,7 +228,7 @@ fn seeds_are_read_or_refused() {
     let sample = fs::read_to_string(repository().join("examples/acme/sandbox.yaml")).unwrap();
     let mut good = yaml::parse(&sample).documents[0].to_json();
     good["users"][0]["token"] = CANARY.into();
-    let schema = schema::of::<Seed>().to_value();
+    let schema = schema::schema_of::<Seed>().to_value();
     let (mut accepted, mut planted) = (0, 0);
     let is_usual = each("seeds", 375, |chance| {
         let (text, seed) = if chance.once_in(3) {
@@ -304,7 +304,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
         let mut diagnostics = Diagnostics::default();
         let around = around(folder.path());
         descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
-        diagnostics.render(DiagnosticStyle { colour: false, width: 80, full: false });
+        diagnostics.render(DiagnosticStyle { has_colour: false, width: 80, is_full: false });
         have_places(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });

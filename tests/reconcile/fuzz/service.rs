@@ -17,7 +17,7 @@ use undrift::{
         HttpOptions, HttpTransport, ReadClient, SendError, ServiceAddress, Transport, WireRequest,
         WireResponse, budget::Quota, limit::retry_after,
     },
-    desired::{Desired, Groups, Roster},
+    desired::{Desired, GroupDeclarations, Roster},
     digest::{self, DigestKey},
     manifest::Includes,
     observe::Observer,
@@ -25,7 +25,7 @@ use undrift::{
     page::{Pager, Rows},
     plan::{
         Policy,
-        saved::{Sealed, text_of},
+        saved::{Sealed, file_text},
     },
     secret::{Secret, Secrets},
     snapshot::{Offline, Snapshot},
@@ -202,11 +202,12 @@ impl Planner {
             let (observer, mut settings): (Observer, _) = connected.await.map_err(told)?;
             let (mut desired, mut roster) = (self.desired.clone(), Roster::default());
             if let Some(includes) = &self.includes {
-                roster = observer.roster(&includes.roster_request(&desired)).await.map_err(told)?;
-                let brought = includes.bring_in(desired, &mut roster);
+                roster =
+                    observer.read_roster(&includes.roster_request(&desired)).await.map_err(told)?;
+                let brought = includes.include_from(desired, &mut roster);
                 desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);
-                settings.groups = Groups::of(&desired.containers);
+                settings.groups = GroupDeclarations::of(&desired.containers);
             }
             let plan = self.world.plan_beside(roster, &observer, &desired, &settings);
             Ok(serde_json::to_string(&plan.await.map_err(told)?).unwrap())
@@ -299,9 +300,9 @@ fn saved_plans_are_read_or_refused() {
             let fields = json.as_object_mut().unwrap();
             let seal = fields.remove("seal").unwrap();
             fields.remove("id");
-            json["id"] = digest::of(&json).into();
+            json["id"] = digest::json_digest(&json).into();
             json["seal"] = seal;
-            text_of(json).into_bytes()
+            file_text(json).into_bytes()
         };
         let checked = |saved: Sealed| saved.plan.check().map(|()| saved);
         let saved = match Sealed::read(&bytes).and_then(checked) {
@@ -310,8 +311,8 @@ fn saved_plans_are_read_or_refused() {
         };
         read += 1;
         assert_eq!(saved.to_text().as_bytes(), bytes);
-        let _ = (saved.plan.shown(), saved.check_seal(Some(&key)));
-        is_harmless(&serde_json::to_string(&saved.plan.shown()).unwrap());
+        let _ = (saved.plan.shown_steps(), saved.check_seal(Some(&key)));
+        is_harmless(&serde_json::to_string(&saved.plan.shown_steps()).unwrap());
         let comparison = run.compare_unsealed(&saved, &plan, &key);
         // No step runs that the new plan does not have.
         let policy = Policy { saved: Some(&comparison), ..Policy::default() };

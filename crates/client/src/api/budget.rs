@@ -20,7 +20,7 @@ use std::{
 use http::HeaderMap;
 
 use super::{
-    limit::{date, number},
+    limit::{header_date, header_number},
     retry::MAX_WAIT,
 };
 use crate::operation::Operation;
@@ -29,7 +29,7 @@ use crate::operation::Operation;
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
 /// The factor for the budget of an operation that proved too large.
-const REDUCED: f64 = 0.8;
+const REDUCTION_FACTOR: f64 = 0.8;
 
 /// When a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,37 +41,42 @@ pub enum SendAt {
     /// At this time; all other requests wait too.
     At(Duration),
     /// At this time; other operations go on.
-    OfOperation(Duration),
+    OperationAt(Duration),
 }
 
 /// The user's budget in the headers of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// The limit: requests per minute.
-    a_minute: u64,
+    per_minute: u64,
     /// Requests that remain in this window.
     remaining: u64,
     /// When the window ends, in seconds of the Unix epoch by the service's clock.
-    reset: u64,
+    reset_at: u64,
     /// The time until then.
-    wait: Duration,
+    reset_in: Duration,
 }
 
 impl Quota {
-    /// Reads the headers of an answer. `wall` is for answers without a `Date`. Returns `None` for
+    /// Reads the headers of an answer. `local_time` is for answers without a `Date`. Returns `None` for
     /// malformed headers, and for a reset that has passed or is too far away to wait for.
-    pub fn read(headers: &HeaderMap, wall: SystemTime) -> Option<Self> {
-        let reset = number(headers, "ratelimit-reset")?;
-        let now = date(headers, "date").unwrap_or(wall);
+    pub fn read(headers: &HeaderMap, local_time: SystemTime) -> Option<Self> {
+        let reset = header_number(headers, "ratelimit-reset")?;
+        let now = header_date(headers, "date").unwrap_or(local_time);
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
         let wait = Duration::from_secs(reset.checked_sub(now).filter(|wait| *wait > 0)?);
-        let a_minute = number(headers, "ratelimit-limit")?;
-        let remaining = number(headers, "ratelimit-remaining")?;
-        (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, remaining, reset, wait })
+        let a_minute = header_number(headers, "ratelimit-limit")?;
+        let remaining = header_number(headers, "ratelimit-remaining")?;
+        (a_minute > 0 && wait <= MAX_WAIT).then_some(Self {
+            per_minute: a_minute,
+            remaining,
+            reset_at: reset,
+            reset_in: wait,
+        })
     }
 
-    /// True if a 429 with these headers concerns its operation alone.
-    pub const fn spares_others(self) -> bool {
+    /// True if the user has requests left, so that a 429 concerns only its operation.
+    pub const fn has_remaining_requests(self) -> bool {
         self.remaining > 0
     }
 }
@@ -84,43 +89,43 @@ pub struct Completion {
     /// The user's budget in its headers.
     pub quota: Option<Quota>,
     /// How long its operation alone is closed after a 429 for that operation.
-    pub closed: Option<Duration>,
+    pub closed_for: Option<Duration>,
 }
 
 /// The budget of an operation.
 #[derive(Debug, Default)]
 struct OperationBudget {
     in_flight: usize,
-    /// When its answers of the last minute came.
-    answered: VecDeque<Duration>,
+    /// When its answers of the last minute arrived, oldest first.
+    answer_times: VecDeque<Duration>,
     /// The limit per minute learned from a 429.
-    learned: Option<usize>,
+    learned_limit: Option<usize>,
     closed_until: Duration,
 }
 
 /// The budgets of one client.
 #[derive(Debug, Default)]
 pub struct Budget {
-    /// The user's budget, merged from the last answers, and when its window ends, on the client's
-    /// clock.
-    announced: Option<(Quota, Duration)>,
+    /// The user's budget, merged from the latest answers, with the end of its window on the
+    /// client's clock.
+    user_quota: Option<(Quota, Duration)>,
     in_flight: u64,
-    routes: BTreeMap<&'static str, OperationBudget>,
+    operation_budgets: BTreeMap<&'static str, OperationBudget>,
 }
 
 impl Budget {
     /// The user's limit per minute, if the service announced it.
-    pub fn a_minute(&self) -> Option<u64> {
-        self.announced.map(|(announced, _)| announced.a_minute)
+    pub fn requests_per_minute(&self) -> Option<u64> {
+        self.user_quota.map(|(announced, _)| announced.per_minute)
     }
 
-    /// Asks whether a request may be sent at `now`. If so, it counts as in flight until
-    /// [`end`](Self::end).
-    pub fn take(&mut self, operation: &'static Operation, now: Duration) -> SendAt {
-        let is_announced = self.announced.is_some();
-        if let Some((announced, over_at)) = &mut self.announced {
+    /// Returns when a request may be sent. If that is now, it counts as in flight until
+    /// [`finish_request`](Self::finish_request).
+    pub fn try_send(&mut self, operation: &'static Operation, now: Duration) -> SendAt {
+        let is_announced = self.user_quota.is_some();
+        if let Some((announced, over_at)) = &mut self.user_quota {
             if *over_at <= now {
-                announced.remaining = announced.a_minute;
+                announced.remaining = announced.per_minute;
             }
             match announced.remaining {
                 0 => return SendAt::At(*over_at),
@@ -128,10 +133,10 @@ impl Budget {
                 _ => {}
             }
         }
-        let route = self.routes.entry(operation.id).or_default();
+        let route = self.operation_budgets.entry(operation.id).or_default();
         let documented = operation.a_minute.filter(|_| is_announced);
-        let limit = route.learned.or(documented.map(|limit| limit as usize));
-        let turn = route.turn(limit, now);
+        let limit = route.learned_limit.or(documented.map(|limit| limit as usize));
+        let turn = route.next_send_at(limit, now);
         if turn == SendAt::Now {
             route.in_flight += 1;
             self.in_flight += 1;
@@ -140,70 +145,83 @@ impl Budget {
     }
 
     /// Records the outcome of a request that was counted, or `None` if it was not sent.
-    pub fn end(&mut self, operation: &'static Operation, completion: Option<Completion>) {
+    pub fn finish_request(
+        &mut self,
+        operation: &'static Operation,
+        completion: Option<Completion>,
+    ) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let route = self.routes.entry(operation.id).or_default();
+        let route = self.operation_budgets.entry(operation.id).or_default();
         route.in_flight = route.in_flight.saturating_sub(1);
-        let Some(Completion { ended_at, quota, closed }) = completion else { return };
+        let Some(Completion { ended_at, quota, closed_for: closed }) = completion else { return };
         if let Some(closed) = closed {
-            route.close(operation.a_minute, ended_at, closed);
+            route.close_for(operation.a_minute, ended_at, closed);
         }
         if let Some(quota) = quota {
-            self.announced = Some(merged(self.announced.take(), quota, ended_at));
+            self.user_quota = Some(merge_quotas(self.user_quota.take(), quota, ended_at));
         }
         // Without a limit there is nothing to count.
-        if self.announced.is_some() {
-            route.answered.push_back(ended_at);
+        if self.user_quota.is_some() {
+            route.answer_times.push_back(ended_at);
         }
     }
 }
 
 /// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
-fn merged(
-    present: Option<(Quota, Duration)>,
+fn merge_quotas(
+    known_quota: Option<(Quota, Duration)>,
     quota: Quota,
     ended_at: Duration,
 ) -> (Quota, Duration) {
-    match present {
-        Some((present, over_at)) if present.reset > quota.reset => (present, over_at),
-        Some((present, over_at)) if present.reset == quota.reset && over_at > ended_at => {
+    match known_quota {
+        Some((present, over_at)) if present.reset_at > quota.reset_at => (present, over_at),
+        Some((present, over_at)) if present.reset_at == quota.reset_at && over_at > ended_at => {
             (Quota { remaining: quota.remaining.min(present.remaining), ..quota }, over_at)
         }
-        _ => (quota, ended_at.saturating_add(quota.wait)),
+        _ => (quota, ended_at.saturating_add(quota.reset_in)),
     }
 }
 
 impl OperationBudget {
-    fn turn(&mut self, limit: Option<usize>, now: Duration) -> SendAt {
-        while self.answered.front().is_some_and(|ended_at| ended_at.saturating_add(MINUTE) <= now) {
-            self.answered.pop_front();
+    fn next_send_at(&mut self, limit: Option<usize>, now: Duration) -> SendAt {
+        while self
+            .answer_times
+            .front()
+            .is_some_and(|ended_at| ended_at.saturating_add(MINUTE) <= now)
+        {
+            self.answer_times.pop_front();
         }
         if self.closed_until > now {
-            return SendAt::OfOperation(self.closed_until);
+            return SendAt::OperationAt(self.closed_until);
         }
         match limit {
-            Some(limit) if self.in_flight + self.answered.len() >= limit => {
-                let first = self.answered.front();
+            Some(limit) if self.in_flight + self.answer_times.len() >= limit => {
+                let first = self.answer_times.front();
                 first.map_or(SendAt::AfterAnswer, |ended_at| {
-                    SendAt::OfOperation(ended_at.saturating_add(MINUTE))
+                    SendAt::OperationAt(ended_at.saturating_add(MINUTE))
                 })
             }
             _ => SendAt::Now,
         }
     }
 
-    /// Learns a limit from the first 429: the number of answers in the last minute, or a part of
-    /// the limit assumed so far. A 429 for a request that was in flight at the same time teaches
-    /// nothing new.
-    fn close(&mut self, documented: Option<u32>, ended_at: Duration, closed: Duration) {
+    /// Learns a limit from the first 429: the number of answers in the last minute, or 80 % of the
+    /// limit assumed so far. Ignores a 429 that arrives while the operation is closed.
+    fn close_for(
+        &mut self,
+        documented_limit: Option<u32>,
+        ended_at: Duration,
+        closed_for: Duration,
+    ) {
         if self.closed_until <= ended_at {
             let answered =
-                self.answered.iter().filter(|then| ended_at < then.saturating_add(MINUTE));
-            let reduced = self.learned.map(|learned| (learned as f64 * REDUCED) as usize);
-            let documented = documented.map_or(usize::MAX, |limit| limit as usize);
-            self.learned = Some(reduced.unwrap_or(answered.count()).min(documented).max(1));
+                self.answer_times.iter().filter(|then| ended_at < then.saturating_add(MINUTE));
+            let reduced =
+                self.learned_limit.map(|learned| (learned as f64 * REDUCTION_FACTOR) as usize);
+            let documented = documented_limit.map_or(usize::MAX, |limit| limit as usize);
+            self.learned_limit = Some(reduced.unwrap_or(answered.count()).min(documented).max(1));
         }
-        self.closed_until = self.closed_until.max(ended_at.saturating_add(closed));
+        self.closed_until = self.closed_until.max(ended_at.saturating_add(closed_for));
     }
 }
 
@@ -219,11 +237,11 @@ mod tests {
     }
 
     fn quota(left: u64, reset: u64, wait: u64) -> Option<Quota> {
-        Some(Quota { a_minute: 2_000, remaining: left, reset, wait: seconds(wait) })
+        Some(Quota { per_minute: 2_000, remaining: left, reset_at: reset, reset_in: seconds(wait) })
     }
 
     fn completed(at: Duration, quota: Option<Quota>) -> Option<Completion> {
-        Some(Completion { ended_at: at, quota, closed: None })
+        Some(Completion { ended_at: at, quota, closed_for: None })
     }
 
     #[test]
@@ -259,30 +277,30 @@ mod tests {
     fn a_service_that_announces_nothing_gets_everything_at_once() {
         let mut budget = Budget::default();
         for _ in 0..10_000 {
-            assert_eq!(budget.take(PROJECT_GET.row(), seconds(1)), SendAt::Now);
-            budget.end(PROJECT_GET.row(), completed(seconds(1), None));
+            assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(1)), SendAt::Now);
+            budget.finish_request(PROJECT_GET.row(), completed(seconds(1), None));
         }
-        assert_eq!(budget.a_minute(), None);
+        assert_eq!(budget.requests_per_minute(), None);
     }
 
     #[test]
     fn no_more_are_sent_than_remain_until_the_reset() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
-        assert_eq!(budget.take(hooks, seconds(0)), SendAt::Now);
-        budget.end(hooks, completed(seconds(0), quota(2, 120, 20)));
-        assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
-        assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
-        assert_eq!(budget.take(hooks, seconds(1)), SendAt::AfterAnswer, "both may be counted");
-        budget.end(hooks, completed(seconds(2), quota(0, 120, 18)));
+        assert_eq!(budget.try_send(hooks, seconds(0)), SendAt::Now);
+        budget.finish_request(hooks, completed(seconds(0), quota(2, 120, 20)));
+        assert_eq!(budget.try_send(hooks, seconds(1)), SendAt::Now);
+        assert_eq!(budget.try_send(hooks, seconds(1)), SendAt::Now);
+        assert_eq!(budget.try_send(hooks, seconds(1)), SendAt::AfterAnswer, "both may be counted");
+        budget.finish_request(hooks, completed(seconds(2), quota(0, 120, 18)));
         // An older answer that arrives late changes nothing.
-        budget.end(hooks, completed(seconds(2), quota(1, 120, 18)));
-        assert_eq!(budget.take(hooks, seconds(19)), SendAt::At(seconds(20)));
-        assert_eq!(budget.take(hooks, seconds(20)), SendAt::Now, "the window is over");
-        budget.end(hooks, completed(seconds(21), quota(1_999, 180, 59)));
-        assert_eq!(budget.take(hooks, seconds(22)), SendAt::Now);
+        budget.finish_request(hooks, completed(seconds(2), quota(1, 120, 18)));
+        assert_eq!(budget.try_send(hooks, seconds(19)), SendAt::At(seconds(20)));
+        assert_eq!(budget.try_send(hooks, seconds(20)), SendAt::Now, "the window is over");
+        budget.finish_request(hooks, completed(seconds(21), quota(1_999, 180, 59)));
+        assert_eq!(budget.try_send(hooks, seconds(22)), SendAt::Now);
         // A request that was not sent is given back.
-        budget.end(hooks, None);
-        assert_eq!((budget.in_flight, budget.a_minute()), (0, Some(2_000)));
+        budget.finish_request(hooks, None);
+        assert_eq!((budget.in_flight, budget.requests_per_minute()), (0, Some(2_000)));
     }
 
     /// A service with a limit for an operation never counts more than that limit, however long
@@ -296,7 +314,7 @@ mod tests {
             let (mut arrived, mut in_flight): (Vec<Duration>, VecDeque<(Duration, Duration)>) =
                 Default::default();
             while arrived.len() < 2_000 {
-                match budget.take(operation, now) {
+                match budget.try_send(operation, now) {
                     SendAt::Now => {
                         // It arrives at any time between sending and answer.
                         let share = arrived.len() as u32 % 7;
@@ -306,13 +324,13 @@ mod tests {
                         now += Duration::from_millis(3);
                     }
                     SendAt::At(_) => panic!("the user's budget is no obstacle"),
-                    SendAt::OfOperation(at) if in_flight.is_empty() => now = at,
-                    SendAt::AfterAnswer | SendAt::OfOperation(_) => {
+                    SendAt::OperationAt(at) if in_flight.is_empty() => now = at,
+                    SendAt::AfterAnswer | SendAt::OperationAt(_) => {
                         now = now.max(in_flight.front().map_or(now, |(at, _)| *at));
                     }
                 }
                 while let Some((at, _)) = in_flight.pop_front_if(|(at, _)| *at <= now) {
-                    budget.end(operation, completed(at, quota(1_900, 9_999_999, 3_000)));
+                    budget.finish_request(operation, completed(at, quota(1_900, 9_999_999, 3_000)));
                 }
             }
             let took = *arrived.iter().max().unwrap();
@@ -334,25 +352,29 @@ mod tests {
             Some(Completion {
                 ended_at: at,
                 quota: quota(1_000, 900, 60),
-                closed: Some(seconds(closed)),
+                closed_for: Some(seconds(closed)),
             })
         };
         for at in 0..10 {
-            assert_eq!(budget.take(hooks, seconds(at)), SendAt::Now);
+            assert_eq!(budget.try_send(hooks, seconds(at)), SendAt::Now);
         }
         for at in 0..8 {
-            budget.end(hooks, completed(seconds(at), quota(1_000, 900, 60)));
+            budget.finish_request(hooks, completed(seconds(at), quota(1_000, 900, 60)));
         }
-        budget.end(hooks, complaint(seconds(10), 30));
+        budget.finish_request(hooks, complaint(seconds(10), 30));
         // A 429 for a request that was in flight at the same time has no further effect.
-        budget.end(hooks, complaint(seconds(11), 30));
-        assert_eq!(budget.routes[hooks.id].learned, Some(8));
-        assert_eq!(budget.take(hooks, seconds(12)), SendAt::OfOperation(seconds(41)));
-        assert_eq!(budget.take(PROJECT_GET.row(), seconds(12)), SendAt::Now);
+        budget.finish_request(hooks, complaint(seconds(11), 30));
+        assert_eq!(budget.operation_budgets[hooks.id].learned_limit, Some(8));
+        assert_eq!(budget.try_send(hooks, seconds(12)), SendAt::OperationAt(seconds(41)));
+        assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), SendAt::Now);
         // At most eight in any minute.
-        let sent = (0..).take_while(|_| budget.take(hooks, seconds(70)) == SendAt::Now).count();
+        let sent = (0..).take_while(|_| budget.try_send(hooks, seconds(70)) == SendAt::Now).count();
         assert_eq!(sent, 8 - 1, "the complaints of the last minute count");
-        budget.end(hooks, complaint(seconds(72), 1));
-        assert_eq!(budget.routes[hooks.id].learned, Some(6), "that was still too much");
+        budget.finish_request(hooks, complaint(seconds(72), 1));
+        assert_eq!(
+            budget.operation_budgets[hooks.id].learned_limit,
+            Some(6),
+            "that was still too much"
+        );
     }
 }

@@ -20,8 +20,8 @@ use super::{
     transport::Transport,
 };
 use crate::{
-    operation::{Read, Request, RetrySafety, minutes},
-    page::{Complete, PageError, Pager, Rows, tells_apart},
+    operation::{Read, Request, RetrySafety, count_minutes},
+    page::{Complete, PageError, Pager, Rows, is_identifying},
     planted::Bug,
     secret::Secrets,
     value::{Json, Object},
@@ -37,7 +37,7 @@ pub struct ClientSettings {
     pub in_flight: InFlight,
     /// How many requests the run may send, retries included.
     pub max_requests: Option<u64>,
-    /// Until when the run may send and wait for answers, on the clock.
+    /// The end of the time in which the run may send and wait, as a time of `clock`.
     pub deadline: Option<Duration>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -86,7 +86,7 @@ pub struct Count {
     /// Requests that were sent again.
     pub retries: u64,
     /// How many requests a minute the service allows of this operation alone.
-    pub a_minute: Option<u32>,
+    pub requests_per_minute: Option<u32>,
 }
 
 /// How often each operation was sent, by its id.
@@ -129,42 +129,61 @@ impl ReadClient {
     ) -> Self {
         let (gate, end) = (Gate::new(settings.in_flight), watch::Sender::new(None));
         let (tally, service_epoch) = <(Mutex<Tally>, Mutex<_>)>::default();
-        let core = Core { service, transport, secrets, settings, gate, end, tally, service_epoch };
+        let core = Core {
+            service,
+            transport,
+            secrets,
+            settings,
+            gate,
+            end_reason: end,
+            tally,
+            service_epoch,
+        };
         Self { core: Arc::new(core) }
     }
 
     /// The user's limit of requests per minute, if an answer announced it.
-    pub fn a_minute(&self) -> Option<u64> {
+    pub fn requests_per_minute(&self) -> Option<u64> {
         self.core.gate.per_minute()
     }
 
     /// How many requests were sent, retries included.
-    pub fn sent(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.counts().values().map(|count| count.calls).sum()
     }
 
     /// How many minutes `requests` take, if the service announced a limit.
     pub fn minutes_for(&self, requests: u64) -> Option<u64> {
-        Some(minutes(requests, self.a_minute()?))
+        Some(count_minutes(requests, self.requests_per_minute()?))
     }
 
-    /// How many minutes are left with `done` of `total` done, if the service announced a limit and
-    /// the rest needs as many requests each as were sent since the counts were those in `before`.
-    /// Operations with a limit of their own may take longest.
-    pub fn minutes_left(&self, before: &Counts, done: usize, total: usize) -> Option<u64> {
-        // Asked after each step: most services announce none.
-        let a_minute = self.a_minute()?;
-        let (done, rest) = (done as u64, total.saturating_sub(done) as u64);
-        let (mut all, mut longest) = (0_u64, 0);
+    /// Estimates the minutes for the remaining `total_count - done_count` items, if the service
+    /// announced a limit. Assumes that each of them takes as many requests as the average done one
+    /// since `counts_before`. An operation with its own limit may decide.
+    pub fn minutes_left(
+        &self,
+        counts_before: &Counts,
+        done_count: usize,
+        total_count: usize,
+    ) -> Option<u64> {
+        // Called after each step. Most services announce no limit.
+        let a_minute = self.requests_per_minute()?;
+        let (done, remaining_count) =
+            (done_count as u64, total_count.saturating_sub(done_count) as u64);
+        let (mut sent_since, mut longest_minutes) = (0_u64, 0);
         for (id, count) in self.counts() {
-            let calls = count.calls - before.get(id).map_or(0, |before| before.calls);
-            all += calls;
-            if let Some(a_minute) = count.a_minute {
-                let more = calls.saturating_mul(rest).checked_div(done)?;
-                longest = longest.max(minutes(more, a_minute.into()));
+            let calls = count.calls - counts_before.get(id).map_or(0, |before| before.calls);
+            sent_since += calls;
+            if let Some(a_minute) = count.requests_per_minute {
+                let remaining_calls = calls.saturating_mul(remaining_count).checked_div(done)?;
+                longest_minutes =
+                    longest_minutes.max(count_minutes(remaining_calls, a_minute.into()));
             }
         }
-        Some(longest.max(minutes(all.saturating_mul(rest).checked_div(done)?, a_minute)))
+        Some(longest_minutes.max(count_minutes(
+            sent_since.saturating_mul(remaining_count).checked_div(done)?,
+            a_minute,
+        )))
     }
 
     /// Reads one object that must exist.
@@ -199,11 +218,11 @@ impl ReadClient {
         self.with_keys(&request, answer, keys)
     }
 
-    /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
-    /// reference 2, 4.6). An object must have each of `keys`.
+    /// Reads one object that may be absent; returns `None` if the service answers 200 with `null`
+    /// (a push rule, reference 2, 4.6). An object must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`](super::ApiError), also if a key is missing or null; a 404 is one too, and so is
+    /// [`ApiError`](super::ApiError), also if a key is missing or null, after a 404, and after
     /// another success without a body.
     pub async fn get_optional(
         &self,
@@ -226,14 +245,14 @@ impl ReadClient {
         answer: ApiResponse,
         keys: &[&str],
     ) -> Result<ApiResponse> {
-        if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) {
+        if keys.iter().all(|key| is_identifying(key, &answer.body[*key])) {
             return Ok(answer);
         }
         Err(self.core.malformed(request, &answer, "an object without its identity"))
     }
 
-    /// Reads a complete collection to show it, whatever its entries hold. To conclude that
-    /// something is absent, use [`list_rows`](Self::list_rows).
+    /// Reads a complete list without checking the fields of its entries, for display. To conclude
+    /// that an entry is absent, use [`list_rows`](Self::list_rows).
     ///
     /// # Errors
     /// As of [`list_rows`](Self::list_rows).
@@ -241,14 +260,14 @@ impl ReadClient {
         self.list_rows(request, Rows::default()).await
     }
 
-    /// Reads a complete collection in which each entry holds what `rows` requires. If the answers
-    /// contradict each other, the whole list is read again from the start, at most twice.
+    /// Reads a complete list in which each entry has the fields that `rows` requires. If the
+    /// answers contradict each other, reads the whole list again from the start, at most twice.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
     /// ([`page_error`](super::ApiError::page_error)). Part of a list is never returned.
     pub async fn list_rows(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
-        self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
+        self.read_all_pages(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
     /// Reads all visible entries of a list that the service filters after paging. An entry that is
@@ -256,23 +275,27 @@ impl ReadClient {
     ///
     /// # Errors
     /// As of [`list_rows`](Self::list_rows).
-    pub async fn list_shown(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
-        self.to_the_end(&request, || Ok(Pager::shown(request.clone(), rows)), Pager::into_shown)
-            .await
+    pub async fn list_visible(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
+        self.read_all_pages(
+            &request,
+            || Ok(Pager::for_filtered(request.clone(), rows)),
+            Pager::into_visible,
+        )
+        .await
     }
 
     /// Reads a list with a new pager, and again from the start if the answers contradict each
     /// other.
-    async fn to_the_end<T>(
+    async fn read_all_pages<T>(
         &self,
         request: &Request<Read>,
-        pager: impl Fn() -> Result<Pager, PageError>,
+        new_pager: impl Fn() -> Result<Pager, PageError>,
         finish: impl Fn(Pager) -> Result<T, PageError>,
     ) -> Result<T> {
         let mut rereads = 0;
         loop {
             let once = async {
-                let mut pager = pager().map_err(|error| self.page_error(request, error))?;
+                let mut pager = new_pager().map_err(|error| self.page_error(request, error))?;
                 while self.page(&mut pager).await?.is_some() {}
                 finish(pager).map_err(|error| self.page_error(request, error))
             };
@@ -305,8 +328,8 @@ impl ReadClient {
             answer => {
                 let mut answer = answer?;
                 let Some(objects) = objects(answer.body.take()) else {
-                    let why = "something other than a list";
-                    return Err(self.core.malformed(&request, &answer, why));
+                    let problem = "something other than a list";
+                    return Err(self.core.malformed(&request, &answer, problem));
                 };
                 (answer.headers, objects)
             }
@@ -325,22 +348,22 @@ impl ReadClient {
         &*self.core.settings.clock
     }
 
-    /// Ends the run in good order: no request starts any more, reads in flight are given up, and
-    /// writes in flight wait for their answer.
+    /// Ends the run: no further request starts, reads in flight are aborted, and writes in flight
+    /// still wait for their answers.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
-            self.core.end_with(ErrorKind::Interrupted);
+            self.core.end_run(ErrorKind::Interrupted);
         }
     }
 
     /// True if requests have ended, for any reason.
     pub fn has_ended(&self) -> bool {
-        self.core.end.borrow().is_some()
+        self.core.end_reason.borrow().is_some()
     }
 
     /// True if the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
-        matches!(*self.core.end.borrow(), Some(ErrorKind::Interrupted))
+        matches!(*self.core.end_reason.borrow(), Some(ErrorKind::Interrupted))
     }
 
     /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if
@@ -351,7 +374,7 @@ impl ReadClient {
 
     /// Waits until the run is over: it was ended, or its time is up.
     pub async fn wait_for_end(&self) {
-        self.core.given_up(RetrySafety::Reads).await;
+        self.core.wait_for_abort(RetrySafety::Reads).await;
     }
 
     async fn call(&self, request: &Request<Read>) -> Result<ApiResponse> {

@@ -14,7 +14,7 @@ pub trait Clock: fmt::Debug + Send + Sync {
     fn now(&self) -> Duration;
 
     /// The wall clock, to read the dates in answers without a `Date`.
-    fn wall(&self) -> SystemTime;
+    fn system_time(&self) -> SystemTime;
 
     /// Waits.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
@@ -23,20 +23,20 @@ pub trait Clock: fmt::Debug + Send + Sync {
 /// The client's source of randomness, to spread retries.
 pub trait Random: fmt::Debug + Send + Sync {
     /// A number in `0.0..1.0`.
-    fn unit(&self) -> f64;
+    fn fraction(&self) -> f64;
 }
 
 /// The system's clock. It follows tokio's clock, so it stops while a test pauses that.
 #[derive(Debug)]
 pub struct SystemClock {
     start: Instant,
-    wall: SystemTime,
+    started_at: SystemTime,
 }
 
 impl Default for SystemClock {
     /// Starts at zero.
     fn default() -> Self {
-        Self { start: Instant::now(), wall: SystemTime::now() }
+        Self { start: Instant::now(), started_at: SystemTime::now() }
     }
 }
 
@@ -45,8 +45,8 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
 
-    fn wall(&self) -> SystemTime {
-        self.wall + self.now()
+    fn system_time(&self) -> SystemTime {
+        self.started_at + self.now()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
@@ -59,7 +59,7 @@ impl Clock for SystemClock {
 pub struct SystemRandom;
 
 impl Random for SystemRandom {
-    fn unit(&self) -> f64 {
+    fn fraction(&self) -> f64 {
         rand::random()
     }
 }

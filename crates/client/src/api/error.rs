@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
-    message::{Absence404, HTML_PAGE, NO_CERTIFICATE},
+    message::{HTML_PAGE, NO_CERTIFICATE, NotFoundCause},
     transport::{RequestPhase, SendError, TransportError},
 };
 use crate::{
@@ -79,23 +79,24 @@ pub(super) struct Rejection {
     /// Without the status, bounded, and without secrets and control characters.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
-    pub(super) absence: Absence404,
+    pub(super) absence: NotFoundCause,
     /// The project that a redirect on this service leads to.
     pub(super) moved_to: Option<u64>,
     /// The redirect leads to another origin.
-    pub(super) elsewhere: bool,
+    pub(super) has_foreign_redirect: bool,
 }
 
 impl Rejection {
     /// True if the answer contains no more than its status.
-    fn is_bare(&self) -> bool {
+    fn has_no_detail(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
     }
 }
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elsewhere = if self.elsewhere { ", a redirect to another place" } else { "" };
+        let elsewhere =
+            if self.has_foreign_redirect { ", a redirect to another place" } else { "" };
         write!(f, "answered {}{elsewhere}", self.status)?;
         match self.moved_to {
             Some(id) => write!(f, ": the project has moved; its id is {id}"),
@@ -111,10 +112,14 @@ impl ApiError {
         Self(Arc::new(Inner { operation, path, kind, in_doubt_since: None, retry_at }))
     }
 
-    /// Adds when the sending in doubt began, and when the request may be built and sent again.
-    pub(crate) fn with_times(self, in_doubt: Option<Duration>, retry_at: Option<Duration>) -> Self {
+    /// Adds the start of the attempt with unknown outcome, and the time for another attempt.
+    pub(crate) fn with_times(
+        self,
+        in_doubt_since: Option<Duration>,
+        retry_at: Option<Duration>,
+    ) -> Self {
         let retry_at = retry_at.or(self.0.retry_at);
-        Self(Arc::new(Inner { in_doubt_since: in_doubt, retry_at, ..Arc::unwrap_or_clone(self.0) }))
+        Self(Arc::new(Inner { in_doubt_since, retry_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -139,7 +144,7 @@ impl ApiError {
     /// The service's message, if it refused: at most 2 KiB, without control characters and known
     /// secrets.
     pub fn message(&self) -> Option<&str> {
-        self.refusal().map(|refusal| refusal.message.as_str())
+        self.rejection().map(|refusal| refusal.message.as_str())
     }
 
     /// The request's id in the service's log.
@@ -174,15 +179,15 @@ impl ApiError {
     }
 
     /// The thing that a 404 reports as absent.
-    fn absence(&self) -> Option<Absence404> {
-        self.refusal().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
+    fn absence(&self) -> Option<NotFoundCause> {
+        self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }
 
     /// 404 because the group or project does not exist, or the caller may not see it. This is the
     /// only 404 after which one may be created.
     pub fn is_missing(&self, scope: Scope) -> bool {
         let absence = self.absence();
-        absence == Some(Absence404::Container(scope))
+        absence == Some(NotFoundCause::Container(scope))
             || (absence.is_some() && Bug::AnyNotFoundIsMissing.is_planted())
     }
 
@@ -195,7 +200,7 @@ impl ApiError {
     /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
     /// absent.
     pub fn is_unknown_route(&self) -> bool {
-        matches!(self.absence(), Some(Absence404::Route | Absence404::Hidden))
+        matches!(self.absence(), Some(NotFoundCause::Route | NotFoundCause::Hidden))
     }
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
@@ -207,7 +212,7 @@ impl ApiError {
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
-        self.absence() == Some(Absence404::Hidden)
+        self.absence() == Some(NotFoundCause::Hidden)
     }
 
     /// 404 because the object below the group or project is absent, or hidden; not because of the
@@ -215,25 +220,26 @@ impl ApiError {
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
-            && self.absence() != Some(Absence404::Route)
+            && self.absence() != Some(NotFoundCause::Route)
     }
 
     /// The service does not accept the token, in this request or in the one that ended the run.
     pub fn is_unauthorized(&self) -> bool {
-        self.cause().status() == Some(401) && !self.cause().operation().denies_with_401
+        self.ending_error().status() == Some(401)
+            && !self.ending_error().operation().denies_with_401
     }
 
     /// 403, in this request or in the one that ended the run.
     pub fn is_forbidden(&self) -> bool {
-        match self.cause().status() {
-            Some(401) => self.cause().operation().denies_with_401,
+        match self.ending_error().status() {
+            Some(401) => self.ending_error().operation().denies_with_401,
             status => status == Some(403),
         }
     }
 
     /// The project has another path now.
     pub fn is_moved(&self) -> bool {
-        self.refusal().is_some_and(|refusal| {
+        self.rejection().is_some_and(|refusal| {
             let message = refusal.message.to_ascii_lowercase();
             refusal.moved_to.is_some()
                 || (refusal.status == 405 && message.contains("moved project"))
@@ -242,7 +248,7 @@ impl ApiError {
 
     /// The id of the project that a redirect leads to, if the service named it.
     pub fn moved_to(&self) -> Option<u64> {
-        self.refusal()?.moved_to
+        self.rejection()?.moved_to
     }
 
     /// Nothing of the request was sent: there is no connection.
@@ -251,13 +257,13 @@ impl ApiError {
     }
 
     /// TLS failed: the other side is not trusted.
-    pub fn is_tls(&self) -> bool {
+    pub fn is_tls_failure(&self) -> bool {
         matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.failure == TransportError::Tls)
     }
 
     /// Not sent: an earlier request showed that further ones are useless (401, or 403 for
     /// everything), or the caller interrupted the run.
-    pub fn is_stopped(&self) -> bool {
+    pub fn is_run_ended(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Stopped(_) | ErrorKind::Interrupted)
     }
 
@@ -291,8 +297,8 @@ impl ApiError {
     }
 
     /// Not sent: the run has ended, or its budget is used up.
-    pub fn is_over(&self) -> bool {
-        self.is_stopped() || self.is_over_budget()
+    pub fn is_run_over(&self) -> bool {
+        self.is_run_ended() || self.is_over_budget()
     }
 
     /// Why the collection could not be read to its end.
@@ -305,7 +311,7 @@ impl ApiError {
 
     /// The next thing to do.
     pub fn hint(&self) -> Option<&'static str> {
-        let hint = match &self.cause().0.kind {
+        let hint = match &self.ending_error().0.kind {
             ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
             ErrorKind::Unanswered(e) if e.failure == TransportError::Offline => return None,
             ErrorKind::Unanswered(_) => "check the address and the network",
@@ -326,10 +332,10 @@ impl ApiError {
             ErrorKind::Malformed { .. } => {
                 "a proxy may have answered instead of the service; check the address"
             }
-            ErrorKind::Refused(r) if r.elsewhere => {
+            ErrorKind::Refused(r) if r.has_foreign_redirect => {
                 "undrift does not follow redirects with a token; check the address"
             }
-            ErrorKind::Refused(r) => return self.hint_for(r),
+            ErrorKind::Refused(r) => return self.rejection_hint(r),
             ErrorKind::Page(_)
             | ErrorKind::Body(_)
             | ErrorKind::Stale(_)
@@ -341,20 +347,20 @@ impl ApiError {
         Some(hint)
     }
 
-    fn hint_for(&self, refusal: &Rejection) -> Option<&'static str> {
-        Some(match refusal.status {
+    fn rejection_hint(&self, rejection: &Rejection) -> Option<&'static str> {
+        Some(match rejection.status {
             429 => WAIT_HINT,
             401 if self.0.operation.denies_with_401 => {
                 "the token needs a higher role, or the service has this switched off"
             }
             401 => "the token is wrong, expired or revoked",
-            403 if refusal.message.starts_with("insufficient_scope") => {
+            403 if rejection.message.starts_with("insufficient_scope") => {
                 "the token needs the scope `api`"
             }
-            403 if refusal.message.contains("from the owner project") => {
+            403 if rejection.message.contains("from the owner project") => {
                 "declare the runner in this project, or write `state: unmanaged` for it"
             }
-            403 if !refusal.is_bare() => return None,
+            403 if !rejection.has_no_detail() => return None,
             403 if [MEMBER_DELETE.row(), GROUP_MEMBER_DELETE.row()].contains(&self.0.operation) => {
                 "the bot of an access token is removed only with that token: revoke it, or write `state: unmanaged` for the bot; for other members, the token needs a higher role"
             }
@@ -364,19 +370,19 @@ impl ApiError {
             404 if self.0.operation.tier > Tier::Free => {
                 "the service may lack the licence for this"
             }
-            404 if refusal.absence == Absence404::Hidden => {
+            404 if rejection.absence == NotFoundCause::Hidden => {
                 "the service may lack the licence, flag or setting for this"
             }
             404 if self.is_unknown_route() => {
                 "check the address; if it is right, a proxy may decode `%2F` in paths"
             }
-            405 if refusal.message.contains("Offset pagination") => {
+            405 if rejection.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"
             }
-            400 if refusal.message == NO_CERTIFICATE => {
+            400 if rejection.message == NO_CERTIFICATE => {
                 "the service wants a client certificate: `--client-cert`"
             }
-            400 if refusal.message.contains("is ambiguous") => {
+            400 if rejection.message.contains("is ambiguous") => {
                 "create the branch or tag first; a full name, `refs/heads/NAME`, need not exist"
             }
             _ if self.is_moved() => "write the project's new path in the manifest",
@@ -385,14 +391,14 @@ impl ApiError {
     }
 
     /// The error that ended the run, or this one.
-    fn cause(&self) -> &Self {
+    fn ending_error(&self) -> &Self {
         match &self.0.kind {
             ErrorKind::Stopped(cause) => cause,
             _ => self,
         }
     }
 
-    fn refusal(&self) -> Option<&Rejection> {
+    fn rejection(&self) -> Option<&Rejection> {
         match &self.0.kind {
             ErrorKind::Refused(refusal) => Some(refusal),
             _ => None,
@@ -400,21 +406,21 @@ impl ApiError {
     }
 
     /// The method and the path.
-    fn request(&self) -> String {
+    fn request_line(&self) -> String {
         format!("{} {}", self.0.operation.method, self.0.path)
     }
 
     /// The error without the id of the request.
-    fn describe(&self) -> String {
+    fn describe_without_id(&self) -> String {
         let Inner { operation, kind, in_doubt_since: in_doubt, .. } = &*self.0;
         let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
-        format!("{}: `{}` {kind}{doubt}", operation.id, self.request())
+        format!("{}: `{}` {kind}{doubt}", operation.id, self.request_line())
     }
 }
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe())?;
+        f.write_str(&self.describe_without_id())?;
         self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
     }
 }
@@ -422,7 +428,7 @@ impl fmt::Display for ApiError {
 /// Includes the sources, such as what broke the connection.
 impl From<&ApiError> for Cause {
     fn from(error: &ApiError) -> Self {
-        let mut message = error.describe();
+        let mut message = error.describe_without_id();
         let mut source = error.source();
         while let Some(cause) = source {
             message += &format!(": {cause}");
@@ -436,7 +442,7 @@ impl From<&ApiError> for Cause {
             help: error.hint().map(Into::into),
             transient: error.is_transient(),
             withheld: None,
-            request: error.request(),
+            request: error.request_line(),
         }
         .into()
     }
@@ -460,15 +466,15 @@ mod tests {
                 status,
                 message: String::new(),
                 request_id: None,
-                absence: Absence404::Other,
+                absence: NotFoundCause::Other,
                 moved_to: None,
-                elsewhere: false,
+                has_foreign_redirect: false,
             };
             Self::new(operation, "/somewhere".to_owned(), ErrorKind::Refused(refusal))
         }
 
         /// `operation` was not sent: what it was built from is old, or somebody asked the run to end.
-        pub(crate) fn unsent(operation: &'static Operation, is_stale: bool) -> Self {
+        pub(crate) fn not_sent(operation: &'static Operation, is_stale: bool) -> Self {
             let kind = if is_stale { ErrorKind::Stale(None) } else { ErrorKind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)
         }

@@ -9,9 +9,9 @@ use super::{
     call::Core,
     client::ApiResponse,
     error::{ErrorKind, Rejection},
-    limit::{retry_after, text},
+    limit::{header_text, retry_after},
     message::{self, HTML_PAGE},
-    quote::Unquotable,
+    quote::QuoteRedactor,
     retry::{self, SendOutcome},
     transport::{BodyError, WireResponse},
 };
@@ -43,13 +43,13 @@ impl Core {
         operation: &'static Operation,
         response: WireResponse,
         wanted: &KeyFilter,
-        unquotable: &Unquotable,
+        unquotable: &QuoteRedactor,
     ) -> Judgement {
-        let (status, wall) = (response.status, self.settings.clock.wall());
+        let (status, wall) = (response.status, self.settings.clock.system_time());
         let quota = Quota::read(&response.headers, wall);
         let mut wait = None;
         let (outcome, result) = match status {
-            200..300 => match content(operation, &response, wanted) {
+            200..300 => match parse_success(operation, &response, wanted) {
                 Ok(body) => (
                     SendOutcome::Success,
                     Ok(ApiResponse { status, headers: response.headers, body }),
@@ -65,7 +65,7 @@ impl Core {
                 (SendOutcome::Success, Ok(answer))
             }
             status => {
-                let refusal = self.refusal(&response, unquotable);
+                let refusal = self.read_rejection(&response, unquotable);
                 let is_duplicate_topic = refusal.message.contains("PG::UniqueViolation")
                     && refusal.message.contains("index_topics_on");
                 let outcome = match status {
@@ -75,7 +75,7 @@ impl Core {
                     }
                     // Another request created the same topic meanwhile; nothing was saved.
                     400 if is_duplicate_topic => SendOutcome::Locked,
-                    _ if retry::is_faulty(status) => SendOutcome::Faulty,
+                    _ if retry::is_failure_status(status) => SendOutcome::Faulty,
                     _ => SendOutcome::Refused,
                 };
                 if matches!(outcome, SendOutcome::Throttled | SendOutcome::Faulty) {
@@ -87,23 +87,30 @@ impl Core {
         Judgement { outcome, retry_after: wait, quota, result }
     }
 
-    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Rejection {
+    fn read_rejection(&self, response: &WireResponse, unquotable: &QuoteRedactor) -> Rejection {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
         let (message, absence) = message::read_failure(status, body, |text| {
             unquotable.redact(&self.secrets.redact(text))
         });
-        let location = text(&response.headers, "location");
+        let location = header_text(&response.headers, "location");
         let location = location.filter(|_| (300..400).contains(&status));
-        let moved_to = location.and_then(|location| self.service.project_at(location));
+        let moved_to = location.and_then(|location| self.service.project_id_in(location));
         let elsewhere = location.is_some() && moved_to.is_none();
         let request_id = request_id(&response.headers);
-        Rejection { status, message, request_id, absence, moved_to, elsewhere }
+        Rejection {
+            status,
+            message,
+            request_id,
+            absence,
+            moved_to,
+            has_foreign_redirect: elsewhere,
+        }
     }
 }
 
 /// The body of a successful answer, or what is wrong with it.
-fn content(
+fn parse_success(
     operation: &Operation,
     response: &WireResponse,
     wanted: &KeyFilter,
@@ -121,8 +128,8 @@ fn content(
     if body.is_empty() && may_be_empty {
         return Ok(Json::Null);
     }
-    if !has_type(headers, "application/json") {
-        let html = has_type(headers, "text/html");
+    if !has_content_type(headers, "application/json") {
+        let html = has_content_type(headers, "text/html");
         return Err((
             SendOutcome::Unreadable,
             if html { HTML_PAGE } else { "something other than JSON" },
@@ -140,14 +147,14 @@ fn content(
     Ok(body)
 }
 
-fn has_type(headers: &HeaderMap, expected: &str) -> bool {
-    let kind = text(headers, "content-type").unwrap_or_default();
+fn has_content_type(headers: &HeaderMap, expected: &str) -> bool {
+    let kind = header_text(headers, "content-type").unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
 }
 
 /// The request's id in the service's log, if it looks like one.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = text(headers, "x-request-id")?;
+    let id = header_text(headers, "x-request-id")?;
     let plausible = !id.is_empty()
         && id.len() <= 128
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));

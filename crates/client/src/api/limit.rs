@@ -1,7 +1,7 @@
 //! The gate that paces all workers.
 //!
-//! It keeps the pauses that the service asks for, admits as many requests in flight as [`Pace`]
-//! allows, and sends no more than the [`Budget`] has.
+//! It waits while the service asks to pause, limits the requests in flight as [`Pace`] decides, and
+//! sends no more than the [`Budget`] allows.
 
 use std::{
     sync::{Mutex, MutexGuard},
@@ -29,7 +29,7 @@ pub struct Gate {
 #[derive(Debug)]
 struct GateState {
     /// Nothing is sent before this, on the client's clock.
-    open_at: Duration,
+    opens_at: Duration,
     pace: Pace,
     budget: Budget,
     in_flight: usize,
@@ -55,14 +55,14 @@ pub struct BudgetSlot<'g> {
 
 impl BudgetSlot<'_> {
     /// Records the outcome of this request.
-    pub const fn record(&mut self, completion: Completion) {
+    pub const fn set_completion(&mut self, completion: Completion) {
         self.completion = Some(completion);
     }
 }
 
 impl Drop for BudgetSlot<'_> {
     fn drop(&mut self) {
-        self.gate.state().budget.end(self.operation, self.completion.take());
+        self.gate.state().budget.finish_request(self.operation, self.completion.take());
         self.gate.answered.notify_waiters();
     }
 }
@@ -74,55 +74,55 @@ impl Gate {
         let permits = Semaphore::new(pace.limit());
         let budget = Budget::default();
         let state =
-            GateState { open_at: Duration::ZERO, pace, budget, in_flight: 0, surplus_permits: 0 };
+            GateState { opens_at: Duration::ZERO, pace, budget, in_flight: 0, surplus_permits: 0 };
         Self { permits, state: Mutex::new(state), answered: Notify::new() }
     }
 
-    /// Asks whether a request may be sent at `now`.
+    /// Reserves the right to send a request at `now`.
     ///
     /// # Errors
-    /// If it must wait: until when. Never [`SendAt::Now`].
-    pub fn take_slot(
+    /// Returns the time to wait for, never [`SendAt::Now`], if the request must wait.
+    pub fn try_take_slot(
         &self,
         operation: &'static Operation,
         now: Duration,
     ) -> Result<BudgetSlot<'_>, SendAt> {
-        match self.state().budget.take(operation, now) {
+        match self.state().budget.try_send(operation, now) {
             SendAt::Now => Ok(BudgetSlot { gate: self, operation, completion: None }),
             later => Err(later),
         }
     }
 
     /// Waits until a counted request ends.
-    pub fn answered(&self) -> Notified<'_> {
+    pub fn next_answer(&self) -> Notified<'_> {
         self.answered.notified()
     }
 
     /// The user's limit of requests per minute, if the service announced it.
     pub fn per_minute(&self) -> Option<u64> {
-        self.state().budget.a_minute()
+        self.state().budget.requests_per_minute()
     }
 
     /// Waits until another request may be in flight. The caller may still have to wait for
-    /// [`pause`](Self::pause).
+    /// [`remaining_pause`](Self::remaining_pause).
     pub async fn enter(&self) -> Permit<'_> {
-        // The semaphore is never closed. Without a permit, only the limit is lost.
+        // The semaphore is never closed. If it were, the request would run without the limit.
         let permit = self.permits.acquire().await.ok();
         let mut state = self.state();
         state.in_flight += 1;
         let in_flight = state.in_flight;
-        Permit { gate: self, permit, ticket: state.pace.sent(in_flight) }
+        Permit { gate: self, permit, ticket: state.pace.start_request(in_flight) }
     }
 
     /// How long to wait, from `now`, until the next request may be sent.
-    pub fn pause(&self, now: Duration) -> Duration {
-        self.state().open_at.saturating_sub(now)
+    pub fn remaining_pause(&self, now: Duration) -> Duration {
+        self.state().opens_at.saturating_sub(now)
     }
 
     /// Sends nothing before `instant`, or before the end of an earlier, longer pause.
     pub fn pause_until(&self, instant: Duration) {
         let mut state = self.state();
-        state.open_at = state.open_at.max(instant);
+        state.opens_at = state.opens_at.max(instant);
     }
 
     /// How many requests may be in flight at the moment.
@@ -168,38 +168,38 @@ impl Drop for Permit<'_> {
 /// `RateLimit-Reset` in seconds of the Unix epoch. Other answers name the reset only as
 /// information.
 ///
-/// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm; `wall` is
-/// for answers without one. A date in the past is a wait of zero, a number beyond all bounds the
-/// longest wait, and a malformed value no wait.
-pub fn retry_after(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
+/// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm;
+/// `local_time` is for answers without one. A date in the past gives a wait of zero, a number that
+/// is too large the maximum, and a malformed value none.
+pub fn retry_after(status: u16, headers: &HeaderMap, local_time: SystemTime) -> Option<Duration> {
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
     }
-    let now = date(headers, "date").unwrap_or(wall);
-    if let Some(seconds) = number(headers, "retry-after") {
+    let now = header_date(headers, "date").unwrap_or(local_time);
+    if let Some(seconds) = header_number(headers, "retry-after") {
         return Some(Duration::from_secs(seconds));
     }
-    if let Some(until) = date(headers, "retry-after") {
+    if let Some(until) = header_date(headers, "retry-after") {
         return Some(until.duration_since(now).unwrap_or_default());
     }
-    let reset = number(headers, "ratelimit-reset").filter(|_| status == 429)?;
+    let reset = header_number(headers, "ratelimit-reset").filter(|_| status == 429)?;
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Some(Duration::from_secs(reset).saturating_sub(since_epoch))
 }
 
 /// The value of a header, as text.
-pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(super) fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 /// The value of a header, as a date.
-pub(super) fn date(headers: &HeaderMap, name: &str) -> Option<SystemTime> {
-    httpdate::parse_http_date(text(headers, name)?).ok()
+pub(super) fn header_date(headers: &HeaderMap, name: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(header_text(headers, name)?).ok()
 }
 
 /// The value of a header, as a whole number; a number that is too large becomes the maximum.
-pub(super) fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
-    let text = text(headers, name)?;
+pub(super) fn header_number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    let text = header_text(headers, name)?;
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
@@ -333,7 +333,7 @@ mod tests {
         let gate = Gate::new(InFlight::fixed(1));
         gate.pause_until(Duration::from_secs(10));
         gate.pause_until(Duration::from_secs(5));
-        assert_eq!(gate.pause(Duration::from_secs(4)), Duration::from_secs(6));
-        assert_eq!(gate.pause(Duration::from_secs(11)), Duration::ZERO);
+        assert_eq!(gate.remaining_pause(Duration::from_secs(4)), Duration::from_secs(6));
+        assert_eq!(gate.remaining_pause(Duration::from_secs(11)), Duration::ZERO);
     }
 }

@@ -13,7 +13,7 @@ pub(super) const NO_CERTIFICATE: &str = "an HTML page about the client's certifi
 
 /// The thing that a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence404 {
+pub(super) enum NotFoundCause {
     /// The group or project; or the caller may not see it.
     Container(Scope),
     /// The route; or the answer is not the service's own.
@@ -24,38 +24,40 @@ pub(super) enum Absence404 {
     Other,
 }
 
-/// The message in the body of a failure, in any of its shapes (release 15.8 has at least seven).
+/// Extracts the message from the body of a failure, in any of its shapes (at least seven in 15.8).
 ///
 /// `redact` removes secrets. It sees the text both as received and as kept.
 pub(super) fn read_failure(
     status: u16,
     body: &[u8],
     redact: impl Fn(&str) -> String,
-) -> (String, Absence404) {
+) -> (String, NotFoundCause) {
     let json = serde_json::from_slice::<Json>(body).ok();
     let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
-        _ if status != 404 => Absence404::Other,
+        _ if status != 404 => NotFoundCause::Other,
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Project Not Found") =>
         {
-            Absence404::Container(Scope::Project)
+            NotFoundCause::Container(Scope::Project)
         }
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Group Not Found") =>
         {
-            Absence404::Container(Scope::Group)
+            NotFoundCause::Container(Scope::Group)
         }
         // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
         // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence404::Hidden,
-        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
-            Absence404::Route
+        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => {
+            NotFoundCause::Hidden
         }
-        Some((None, None)) | None => Absence404::Route,
-        Some(_) => Absence404::Other,
+        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
+            NotFoundCause::Route
+        }
+        Some((None, None)) | None => NotFoundCause::Route,
+        Some(_) => NotFoundCause::Other,
     };
     let text = match json {
-        Some(json) if is_refusal(&json) => joined_texts(&json),
+        Some(json) if is_refusal_body(&json) => join_texts(&json),
         Some(_) => String::new(),
         // The whole text, whatever its length: a text cut before redaction might end with half a
         // secret, which nothing recognises.
@@ -72,53 +74,53 @@ pub(super) fn read_failure(
             }
         }
     };
-    let text = redact(&plain(&redact(&text)));
+    let text = redact(&to_safe_line(&redact(&text)));
     let text = text
         .strip_prefix(&status.to_string())
         .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
-    (bounded(text).to_owned(), absence)
+    (truncate_message(text).to_owned(), absence)
 }
 
 /// True if `body` has one of the shapes of a refusal. Anything else may be the requested object
 /// with a wrong status, and may hold secrets that nothing recognises.
-fn is_refusal(body: &Json) -> bool {
+fn is_refusal_body(body: &Json) -> bool {
     match body {
         Json::Object(fields) => {
             fields.contains_key("message")
                 || fields.contains_key("error")
-                || fields.values().all(are_texts)
+                || fields.values().all(is_text_list)
         }
-        other => other.is_string() || are_texts(other),
+        other => other.is_string() || is_text_list(other),
     }
 }
 
-fn are_texts(json: &Json) -> bool {
+fn is_text_list(json: &Json) -> bool {
     json.as_array().is_some_and(|items| items.iter().all(Json::is_string))
 }
 
 /// The message in the body of a success, on one line and without credentials.
-pub fn message_of_success(body: &Json) -> String {
-    bounded(&mask_url(&plain(&joined_texts(body)))).to_owned()
+pub fn success_message(body: &Json) -> String {
+    truncate_message(&mask_url(&to_safe_line(&join_texts(body)))).to_owned()
 }
 
 /// All texts of a body, however nested.
-fn joined_texts(json: &Json) -> String {
+fn join_texts(json: &Json) -> String {
     let (mut parts, separator): (Vec<_>, _) = match json {
         Json::Null => return String::new(),
         Json::String(text) => return text.clone(),
         Json::Bool(_) | Json::Number(_) => return json.to_string(),
-        Json::Array(items) => (items.iter().map(joined_texts).collect(), ", "),
+        Json::Array(items) => (items.iter().map(join_texts).collect(), ", "),
         Json::Object(object) => match (object.get("message"), object.get("error")) {
-            (Some(message), _) => return joined_texts(message),
+            (Some(message), _) => return join_texts(message),
             (None, Some(error)) => {
                 let description = object.get("error_description");
-                ([error].into_iter().chain(description).map(joined_texts).collect(), ": ")
+                ([error].into_iter().chain(description).map(join_texts).collect(), ": ")
             }
             (None, None) => {
                 let fields = object.iter().map(|(name, value)| match &**name {
                     // The object as a whole.
-                    "base" => joined_texts(value),
-                    name => format!("{name}: {}", joined_texts(value)),
+                    "base" => join_texts(value),
+                    name => format!("{name}: {}", join_texts(value)),
                 });
                 (fields.collect(), "; ")
             }
@@ -129,12 +131,12 @@ fn joined_texts(json: &Json) -> String {
 }
 
 /// `text` on one line, without characters that control a terminal or the text direction.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn to_safe_line(text: &str) -> String {
     text.replace(is_unsafe, " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.
-fn bounded(text: &str) -> &str {
+fn truncate_message(text: &str) -> &str {
     let end = (0..=text.len().min(MAX_MESSAGE)).rev().find(|end| text.is_char_boundary(*end));
     text[..end.unwrap_or_default()].trim_end()
 }
@@ -145,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn read(status: u16, body: &str) -> (String, Absence404) {
+    fn read(status: u16, body: &str) -> (String, NotFoundCause) {
         read_failure(status, body.as_bytes(), str::to_owned)
     }
 
@@ -186,30 +188,30 @@ mod tests {
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
         for (body, words) in table {
-            assert_eq!(read(400, body), (words.to_owned(), Absence404::Other), "{body}");
+            assert_eq!(read(400, body), (words.to_owned(), NotFoundCause::Other), "{body}");
         }
     }
 
     #[test]
     fn four_kinds_of_404_are_told_apart() {
         let table = [
-            (r#"{"message":"404 Project Not Found"}"#, Absence404::Container(Scope::Project)),
-            (r#"{"message":"404 Group Not Found"}"#, Absence404::Container(Scope::Group)),
-            (r#"{"message":"404 Not Found"}"#, Absence404::Hidden),
-            (r#"{"message":"404 Not found"}"#, Absence404::Other),
-            (r#"{"message":"404 Variable Not Found"}"#, Absence404::Other),
-            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence404::Other),
-            (r#"{"error":"404 Project Not Found"}"#, Absence404::Other),
-            (r#"{"error":"404 Not Found"}"#, Absence404::Route),
-            ("<html>404</html>", Absence404::Route),
-            ("404 page not found", Absence404::Route),
-            ("", Absence404::Route),
-            ("{}", Absence404::Route),
+            (r#"{"message":"404 Project Not Found"}"#, NotFoundCause::Container(Scope::Project)),
+            (r#"{"message":"404 Group Not Found"}"#, NotFoundCause::Container(Scope::Group)),
+            (r#"{"message":"404 Not Found"}"#, NotFoundCause::Hidden),
+            (r#"{"message":"404 Not found"}"#, NotFoundCause::Other),
+            (r#"{"message":"404 Variable Not Found"}"#, NotFoundCause::Other),
+            (r#"{"message":{"base":["404 Project Not Found"]}}"#, NotFoundCause::Other),
+            (r#"{"error":"404 Project Not Found"}"#, NotFoundCause::Other),
+            (r#"{"error":"404 Not Found"}"#, NotFoundCause::Route),
+            ("<html>404</html>", NotFoundCause::Route),
+            ("404 page not found", NotFoundCause::Route),
+            ("", NotFoundCause::Route),
+            ("{}", NotFoundCause::Route),
         ];
         for (body, absence) in table {
             assert_eq!(read(404, body).1, absence, "{body}");
         }
-        assert_eq!(read(403, r#"{"message":"404 Project Not Found"}"#).1, Absence404::Other);
+        assert_eq!(read(403, r#"{"message":"404 Project Not Found"}"#).1, NotFoundCause::Other);
     }
 
     proptest! {
@@ -219,7 +221,7 @@ mod tests {
             (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
             let (text, _) = read_failure(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
             prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
-            prop_assert_eq!(plain(&text), text);
+            prop_assert_eq!(to_safe_line(&text), text);
         }
     }
 }

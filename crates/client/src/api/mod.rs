@@ -46,7 +46,7 @@ pub use call::Freshness;
 pub use client::{ApiResponse, ClientSettings, Count, Counts, ReadClient};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
-pub use message::message_of_success;
+pub use message::success_message;
 pub use pace::InFlight;
 pub use service::{ServiceAddress, ServiceError};
 pub use transport::{

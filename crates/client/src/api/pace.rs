@@ -3,14 +3,14 @@
 //!
 //! It starts with a number that any service can take, and doubles while answers stay as fast as at
 //! the start. Answers are counted in rounds. A round has as many answers as may be in flight, and
-//! at least `SAMPLE` where speed decides:
+//! at least `MIN_SAMPLE` where speed decides:
 //!
 //! | a round | the new limit |
 //! |---|---|
 //! | has a 429 | half, at once |
 //! | has more than a tenth of failures (5xx, no answer) | half, at once |
-//! | takes more than `SLOWER` times as long as usual | half, but not below the start |
-//! | takes at most `AS_FAST` times as long as usual | double; one more after the first "half" |
+//! | takes more than `MIN_SLOW_RATIO` times as long as usual | half, but not below the start |
+//! | takes at most `MAX_FAST_RATIO` times as long as usual | double; one more after the first "half" |
 //! | anything else | the same |
 //!
 //! The usual time is learned for each operation, while the limit is not above the start. Only
@@ -22,40 +22,40 @@
 use std::{collections::BTreeMap, time::Duration};
 
 /// The minimum number of answers to judge whether a service became slower.
-const SAMPLE: usize = 32;
+const MIN_SAMPLE: usize = 32;
 
-/// Answers that take up to this many times as long as usual count as fast.
-const AS_FAST: f64 = 1.25;
+/// A round counts as fast up to this ratio of its mean answer time to the usual one.
+const MAX_FAST_RATIO: f64 = 1.25;
 
-/// Answers that take this many times as long as usual show an overloaded service.
-const SLOWER: f64 = 1.5;
+/// Above this ratio, the service counts as overloaded.
+const MIN_SLOW_RATIO: f64 = 1.5;
 
-/// The maximum that a single answer counts for, so that one stuck answer does not decide alone.
-const SLOWEST: f64 = 4.0;
+/// The maximum ratio of a single answer, so that one slow answer does not decide alone.
+const MAX_RATIO: f64 = 4.0;
 
 /// Differences below this do not count, in seconds.
-const GRAIN: f64 = 0.001;
+const IGNORED_SECONDS: f64 = 0.001;
 
 /// How many requests are in flight at first, and at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     start: usize,
-    most: usize,
+    max: usize,
 }
 
 impl InFlight {
-    /// From 16 up to 64, as fast as the service answers.
-    pub const ADAPTING: Self = Self { start: 16, most: 64 };
+    /// Starts with 16 and rises up to 64 while answers stay fast.
+    pub const ADAPTING: Self = Self { start: 16, max: 64 };
 
     /// At most `number` (1 to 1,000), and fewer only after complaints of the service.
     pub fn fixed(number: usize) -> Self {
         let number = number.clamp(1, 1_000);
-        Self { start: number, most: number }
+        Self { start: number, max: number }
     }
 
     /// How many may be in flight at most.
-    pub const fn most(self) -> usize {
-        self.most
+    pub const fn max(self) -> usize {
+        self.max
     }
 }
 
@@ -86,45 +86,52 @@ pub struct Pace {
     /// How often the limit changed.
     epoch: u64,
     /// True if the limit was too high once, so that it now rises one by one.
-    careful: bool,
+    rises_slowly: bool,
     round: Round,
     /// The usual time of answers, by operation.
-    usual: BTreeMap<&'static str, Usual>,
+    usual_times: BTreeMap<&'static str, UsualTime>,
 }
 
 /// The outcomes since the last decision.
 #[derive(Debug, Default)]
 struct Round {
     /// The number of requests still to be sent whose time does not count.
-    settling: usize,
+    untimed_requests: usize,
     answers: usize,
     failures: usize,
     /// How many times as long as usual the answers took, added up.
-    slowness: f64,
+    ratio_sum: f64,
     /// True if as many requests as allowed were in flight.
-    full: bool,
+    was_full: bool,
 }
 
 /// The usual time of answers, in seconds.
 #[derive(Debug, Default)]
-struct Usual {
+struct UsualTime {
     mean: f64,
     answers: usize,
 }
 
-impl Usual {
+impl UsualTime {
     /// A mean of the latest answers, which follows a service that changes.
-    fn learn(&mut self, took: f64) {
-        self.answers = (self.answers + 1).min(SAMPLE);
-        self.mean += (took - self.mean) / self.answers as f64;
+    fn add_answer(&mut self, seconds: f64) {
+        self.answers = (self.answers + 1).min(MIN_SAMPLE);
+        self.mean += (seconds - self.mean) / self.answers as f64;
     }
 }
 
 impl Pace {
     /// Starts.
     pub fn new(range: InFlight) -> Self {
-        let round = Round { settling: range.start, ..Round::default() };
-        Self { range, limit: range.start, epoch: 0, careful: false, round, usual: BTreeMap::new() }
+        let round = Round { untimed_requests: range.start, ..Round::default() };
+        Self {
+            range,
+            limit: range.start,
+            epoch: 0,
+            rises_slowly: false,
+            round,
+            usual_times: BTreeMap::new(),
+        }
     }
 
     /// How many requests may be in flight.
@@ -133,10 +140,10 @@ impl Pace {
     }
 
     /// Records that a request is sent, with this many in flight.
-    pub const fn sent(&mut self, in_flight: usize) -> Ticket {
-        self.round.full |= in_flight >= self.limit;
-        let is_timed = self.round.settling == 0;
-        self.round.settling = self.round.settling.saturating_sub(1);
+    pub const fn start_request(&mut self, in_flight: usize) -> Ticket {
+        self.round.was_full |= in_flight >= self.limit;
+        let is_timed = self.round.untimed_requests == 0;
+        self.round.untimed_requests = self.round.untimed_requests.saturating_sub(1);
         Ticket { epoch: self.epoch, is_timed }
     }
 
@@ -146,66 +153,70 @@ impl Pace {
             return; // It was sent before the last change of the limit.
         }
         match reply {
-            Reply::Throttled => self.halve(1),
+            Reply::Throttled => self.halve_limit(1),
             Reply::Failed => {
                 self.round.failures += 1;
-                if self.round.failures > self.sample() / 10 {
-                    self.halve(1);
+                if self.round.failures > self.sample_size() / 10 {
+                    self.halve_limit(1);
                 } else {
-                    self.count();
+                    self.count_answer();
                 }
             }
             Reply::Answered(..) if !ticket.is_timed => {}
             Reply::Answered(operation, took) => {
-                self.round.slowness += self.slowness(operation, took.as_secs_f64());
-                self.count();
+                self.round.ratio_sum += self.time_ratio(operation, took.as_secs_f64());
+                self.count_answer();
             }
         }
     }
 
     /// How many times as long as usual an answer took.
-    fn slowness(&mut self, operation: &'static str, took: f64) -> f64 {
-        let usual = self.usual.entry(operation).or_default();
+    fn time_ratio(&mut self, operation: &'static str, seconds: f64) -> f64 {
+        let usual = self.usual_times.entry(operation).or_default();
         if usual.answers == 0 || self.limit <= self.range.start {
-            usual.learn(took);
+            usual.add_answer(seconds);
         }
-        ((took + GRAIN) / (usual.mean + GRAIN)).min(SLOWEST)
+        ((seconds + IGNORED_SECONDS) / (usual.mean + IGNORED_SECONDS)).min(MAX_RATIO)
     }
 
-    /// How many answers decide about speed.
-    fn sample(&self) -> usize {
-        self.limit.max(SAMPLE)
+    /// The number of answers in a round whose speed decides.
+    fn sample_size(&self) -> usize {
+        self.limit.max(MIN_SAMPLE)
     }
 
     /// Counts an answer, and ends the round if it was the last one.
-    fn count(&mut self) {
+    fn count_answer(&mut self) {
         self.round.answers += 1;
         let below = self.limit < self.range.start;
-        let enough = if below && self.round.failures == 0 { self.limit } else { self.sample() };
+        let enough =
+            if below && self.round.failures == 0 { self.limit } else { self.sample_size() };
         if self.round.answers < enough {
             return;
         }
         let round = std::mem::take(&mut self.round);
-        let slowness = round.slowness / round.answers.saturating_sub(round.failures).max(1) as f64;
+        let slowness = round.ratio_sum / round.answers.saturating_sub(round.failures).max(1) as f64;
         if below {
-            self.change(self.limit + 1);
-        } else if slowness > SLOWER && self.limit > self.range.start {
-            self.halve(self.range.start);
-        } else if slowness <= AS_FAST && round.full {
-            let (more, settling) =
-                if self.careful { (self.limit + 1, 0) } else { (self.limit * 2, self.limit * 2) };
-            self.change(more.min(self.range.most));
-            self.round.settling = settling.min(self.range.most);
+            self.set_limit(self.limit + 1);
+        } else if slowness > MIN_SLOW_RATIO && self.limit > self.range.start {
+            self.halve_limit(self.range.start);
+        } else if slowness <= MAX_FAST_RATIO && round.was_full {
+            let (raised_limit, settling) = if self.rises_slowly {
+                (self.limit + 1, 0)
+            } else {
+                (self.limit * 2, self.limit * 2)
+            };
+            self.set_limit(raised_limit.min(self.range.max));
+            self.round.untimed_requests = settling.min(self.range.max);
         }
     }
 
-    /// Halves the limit, but not below `least`.
-    fn halve(&mut self, least: usize) {
-        self.careful = true;
-        self.change((self.limit / 2).max(least));
+    /// Halves the limit, but not below `min_limit`.
+    fn halve_limit(&mut self, min_limit: usize) {
+        self.rises_slowly = true;
+        self.set_limit((self.limit / 2).max(min_limit));
     }
 
-    fn change(&mut self, limit: usize) {
+    fn set_limit(&mut self, limit: usize) {
         self.epoch += u64::from(limit != self.limit);
         self.limit = limit;
         self.round = Round::default();
@@ -236,7 +247,7 @@ mod tests {
         while limits.len() < answers {
             while under_way.len() < pace.limit() {
                 let in_flight = under_way.len() + 1;
-                let ticket = pace.sent(in_flight);
+                let ticket = pace.start_request(in_flight);
                 let (took, reply) = answer(sent, in_flight);
                 let operation = OPERATIONS[sent % OPERATIONS.len()];
                 let reply = reply.unwrap_or(Reply::Answered(operation, took));
@@ -360,15 +371,15 @@ mod tests {
 
     #[test]
     fn a_fixed_limit_never_rises_and_only_complaints_lower_it() {
-        assert_eq!(InFlight::fixed(usize::MAX).most(), 1_000);
+        assert_eq!(InFlight::fixed(usize::MAX).max(), 1_000);
         for number in [0, 1, 2, 3, 16, 64] {
             let range = InFlight::fixed(number);
             let most = number.max(1);
-            assert_eq!(range.most(), most);
+            assert_eq!(range.max(), most);
             let mut pace = Pace::new(range);
             let limits = play(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
             assert!(limits.iter().all(|limit| *limit == most), "{number}: {limits:?}");
-            let ticket = pace.sent(1);
+            let ticket = pace.start_request(1);
             pace.record(Reply::Throttled, ticket);
             assert_eq!(pace.limit(), (most / 2).max(1));
             play(&mut pace, most * most + 1, |_, _| (millis(1), None));
@@ -380,7 +391,7 @@ mod tests {
     fn the_limit_rises_only_if_it_is_used() {
         let mut pace = Pace::new(ADAPTING);
         for _ in 0..1_000 {
-            let ticket = pace.sent(15);
+            let ticket = pace.start_request(15);
             pace.record(Reply::Answered("variable-list", millis(20)), ticket);
         }
         assert_eq!(pace.limit(), 16);
@@ -422,7 +433,7 @@ mod tests {
                 careful |= matches!(kind, Kind::Throttled | Kind::Failing)
                     || (matches!(kind, Kind::Slow) && limit < pace.limit());
                 round(&mut pace, *kind);
-                assert_eq!((pace.limit(), pace.careful), (limit, careful), "{sequence:?}");
+                assert_eq!((pace.limit(), pace.rises_slowly), (limit, careful), "{sequence:?}");
             }
         }
     }
@@ -439,14 +450,14 @@ mod tests {
             Kind::Failing => Reply::Failed,
             _ => Reply::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
         };
-        while pace.round.settling > 0 {
-            pace.sent(1);
+        while pace.round.untimed_requests > 0 {
+            pace.start_request(1);
         }
         let is_short = pace.limit() < 16 && !matches!(kind, Kind::Failing);
-        let answers = if is_short { pace.limit() } else { pace.sample() };
-        let ticket = pace.sent(pace.limit());
+        let answers = if is_short { pace.limit() } else { pace.sample_size() };
+        let ticket = pace.start_request(pace.limit());
         for _ in 0..answers {
-            pace.usual.insert(OPERATIONS[0], Usual { mean: 1.0, answers: SAMPLE });
+            pace.usual_times.insert(OPERATIONS[0], UsualTime { mean: 1.0, answers: MIN_SAMPLE });
             pace.record(reply, ticket);
         }
     }

@@ -101,7 +101,7 @@ impl Visitor<'_> for WantedKey<'_> {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.has(key).then(|| key.to_owned()))
+        Ok(self.0.keeps(key).then(|| key.to_owned()))
     }
 }
 

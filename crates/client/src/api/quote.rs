@@ -1,4 +1,4 @@
-//! What no message may quote from an answer: the sensitive values in its request.
+//! Removes the sensitive values of a request from quotations of its answer.
 //!
 //! A service repeats what it refuses: "`hunter2…` is not a valid value". A body can hold values
 //! that are not known secrets, such as the live value of a variable that an edit repeats. Only that
@@ -12,21 +12,21 @@ use crate::{
 };
 
 /// Replaces a message that must not be quoted at all.
-const WITHHELD: &str = "(not quoted, because the request carried a short secret)";
+const WITHHELD_MESSAGE: &str = "(not quoted, because the request carried a short secret)";
 
-/// The minimum length of a value that is searched for. Shorter ones would match innocent words.
-pub(super) const RECOGNISED: usize = 8;
+/// The minimum length, in characters, of a value to search for. Shorter ones match ordinary words.
+pub(super) const MIN_SEARCHED_LENGTH: usize = 8;
 
 /// The sensitive values of one request's body.
 #[derive(Default)]
-pub(super) struct Unquotable {
+pub(super) struct QuoteRedactor {
     values: Vec<Secret>,
     /// Built on first use: most requests are not refused.
     secrets: OnceLock<Secrets>,
 }
 
-impl Unquotable {
-    /// Removes `value` from now on.
+impl QuoteRedactor {
+    /// Adds a value to remove.
     pub(super) fn add(&mut self, value: &str) {
         if !value.is_empty() {
             self.values.push(Secret::new(value));
@@ -40,14 +40,14 @@ impl Unquotable {
             return text.to_owned();
         }
         let mut lengths = self.values.iter().map(|value| value.expose().chars().count());
-        if lengths.any(|length| length < RECOGNISED) && !text.trim().is_empty() {
-            return WITHHELD.to_owned();
+        if lengths.any(|length| length < MIN_SEARCHED_LENGTH) && !text.trim().is_empty() {
+            return WITHHELD_MESSAGE.to_owned();
         }
         let secrets = self.secrets.get_or_init(|| {
             let mut secrets = Secrets::default();
             for value in &self.values {
-                secrets.also_redact(value.clone());
-                secrets.also_redact_pieces(value, RECOGNISED);
+                secrets.add_redaction(value.clone());
+                secrets.add_piece_redactions(value, MIN_SEARCHED_LENGTH);
             }
             secrets
         });
@@ -59,8 +59,8 @@ impl Unquotable {
 mod tests {
     use super::*;
 
-    fn unquotable(values: &[&str]) -> Unquotable {
-        let mut unquotable = Unquotable::default();
+    fn unquotable(values: &[&str]) -> QuoteRedactor {
+        let mut unquotable = QuoteRedactor::default();
         values.iter().for_each(|value| unquotable.add(value));
         unquotable
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn with_a_short_value_nothing_is_quoted() {
-        assert_eq!(unquotable(&["hunter2"]).redact("'hunter2' is invalid"), WITHHELD);
+        assert_eq!(unquotable(&["hunter2"]).redact("'hunter2' is invalid"), WITHHELD_MESSAGE);
         assert_eq!(unquotable(&["hunter2"]).redact(" "), " ");
         assert_eq!(unquotable(&[""]).redact("is invalid"), "is invalid");
     }

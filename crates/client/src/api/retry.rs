@@ -26,7 +26,7 @@ pub const MAX_RETRIES: u32 = 5;
 pub const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The first back-off; it doubles with each retry, so that the last of [`MAX_RETRIES`] waits 8 s.
-const BASE: Duration = Duration::from_millis(500);
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 
 /// The outcome of one sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,23 +63,24 @@ impl SendOutcome {
 
 /// True if `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
 /// stopped waiting.
-pub const fn is_faulty(status: u16) -> bool {
+pub const fn is_failure_status(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)
 }
 
-/// How long to wait before another sending, after number `attempt` (from 1); `None` if there is to
-/// be none. `wait` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
-pub fn decide(
-    again: RetrySafety,
+/// Returns the wait before the next attempt, after attempt number `attempt` (from 1); `None` if
+/// there is none. `requested_wait` is the wait that the service asked for; `jitter` is in
+/// `0.0..1.0`.
+pub fn retry_delay(
+    retry_safety: RetrySafety,
     outcome: SendOutcome,
     attempt: u32,
-    wait: Option<Duration>,
+    requested_wait: Option<Duration>,
     jitter: f64,
 ) -> Option<Duration> {
-    let again = if Bug::RepeatCreates.is_planted() && again != RetrySafety::Reads {
+    let retry_safety = if Bug::RepeatCreates.is_planted() && retry_safety != RetrySafety::Reads {
         RetrySafety::Same
     } else {
-        again
+        retry_safety
     };
     let is_harmless = match outcome {
         SendOutcome::Success
@@ -87,23 +88,28 @@ pub fn decide(
         | SendOutcome::Untrusted
         | SendOutcome::Oversized => false,
         SendOutcome::NotSent => true,
-        SendOutcome::Throttled | SendOutcome::Locked => again != RetrySafety::Never,
+        SendOutcome::Throttled | SendOutcome::Locked => retry_safety != RetrySafety::Never,
         SendOutcome::Lost | SendOutcome::Faulty | SendOutcome::Unreadable => {
-            matches!(again, RetrySafety::Reads | RetrySafety::Same)
+            matches!(retry_safety, RetrySafety::Reads | RetrySafety::Same)
         }
     };
-    let may_retry = attempt <= MAX_RETRIES && wait.is_none_or(|wait| wait <= MAX_WAIT);
-    (is_harmless && may_retry).then(|| delay(outcome, attempt, wait, jitter))
+    let may_retry = attempt <= MAX_RETRIES && requested_wait.is_none_or(|wait| wait <= MAX_WAIT);
+    (is_harmless && may_retry).then(|| backoff_delay(outcome, attempt, requested_wait, jitter))
 }
 
 /// How long to wait: never less than the service asked for, and up to a tenth more, so that clients
 /// do not all return at once.
-fn delay(outcome: SendOutcome, attempt: u32, wait: Option<Duration>, jitter: f64) -> Duration {
-    let ceiling = BASE * (1 << attempt.saturating_sub(1));
+fn backoff_delay(
+    outcome: SendOutcome,
+    attempt: u32,
+    requested_wait: Option<Duration>,
+    jitter: f64,
+) -> Duration {
+    let ceiling = FIRST_BACKOFF * (1 << attempt.saturating_sub(1));
     // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
     let backoff =
         if outcome == SendOutcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
-    wait.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
+    requested_wait.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
 }
 
 #[cfg(test)]
@@ -174,7 +180,7 @@ mod tests {
             assert_eq!(outcome.is_ambiguous(), cells[4] == At(ReadBack), "{outcome:?}");
             for (again, cell) in AGAIN.into_iter().zip(cells) {
                 for attempt in 1..=MAX_RETRIES + 2 {
-                    let decision = decide(again, outcome, attempt, None, 0.5);
+                    let decision = retry_delay(again, outcome, attempt, None, 0.5);
                     let about = format!("{again:?} {outcome:?} {attempt}: {decision:?}");
                     match cell {
                         Retry(_) if attempt <= MAX_RETRIES => {
@@ -194,7 +200,7 @@ mod tests {
 
     #[test]
     fn failure_statuses_come_from_the_service_or_a_proxy() {
-        let found: Vec<_> = (100..=999).filter(|status| is_faulty(*status)).collect();
+        let found: Vec<_> = (100..=999).filter(|status| is_failure_status(*status)).collect();
         let expected: Vec<_> = [408, 500, 502, 503, 504].into_iter().chain(520..=530).collect();
         assert_eq!(found, expected);
     }
@@ -213,12 +219,14 @@ mod tests {
                 for wait in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
                     let wanted = wait.map_or(0, |wait| wait + wait * tenths / 100).max(backoff);
                     let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
-                    let found = decide(RetrySafety::Reads, outcome, attempt, wait.map(ms), jitter);
+                    let found =
+                        retry_delay(RetrySafety::Reads, outcome, attempt, wait.map(ms), jitter);
                     assert_eq!(found, Some(ms(wanted)), "{outcome:?} {attempt} {wait:?} {jitter}");
                 }
             }
         }
-        let after = |wait| decide(RetrySafety::Reads, SendOutcome::Throttled, 1, Some(wait), 0.0);
+        let after =
+            |wait| retry_delay(RetrySafety::Reads, SendOutcome::Throttled, 1, Some(wait), 0.0);
         assert_eq!(after(MAX_WAIT), Some(MAX_WAIT));
         assert_eq!(after(MAX_WAIT + ms(1)), None);
     }
@@ -228,7 +236,7 @@ mod tests {
         fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, requested in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
             let requested = requested.map(Duration::from_secs);
             for outcome in [SendOutcome::Throttled, SendOutcome::Faulty] {
-                if let Some(wait) = decide(RetrySafety::Reads, outcome, attempt, requested, jitter) {
+                if let Some(wait) = retry_delay(RetrySafety::Reads, outcome, attempt, requested, jitter) {
                     prop_assert!(attempt <= MAX_RETRIES);
                     prop_assert!(wait >= requested.unwrap_or_default());
                     prop_assert!(wait <= MAX_WAIT + MAX_WAIT / 10);

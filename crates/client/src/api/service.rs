@@ -77,7 +77,7 @@ impl ServiceAddress {
 
     /// The URL of a request's target (path and query below `/api/v4`); `None` if a URL cannot
     /// express it, as with a segment `..`.
-    pub(super) fn url(&self, target: &str) -> Option<Url> {
+    pub(super) fn target_url(&self, target: &str) -> Option<Url> {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
@@ -92,7 +92,7 @@ impl ServiceAddress {
 
     /// The id of the project that a `Location` header points to. The service may use another origin
     /// for itself than this one; only the id is taken.
-    pub(super) fn project_at(&self, location: &str) -> Option<u64> {
+    pub(super) fn project_id_in(&self, location: &str) -> Option<u64> {
         let url = self.base.join(location).ok()?;
         let path = url.path().strip_prefix(self.base.path().trim_end_matches('/'))?;
         path.strip_prefix("/api/v4/projects/")?.parse().ok()
@@ -161,13 +161,13 @@ mod tests {
     fn a_target_stays_below_the_address() {
         let service = ServiceAddress::parse("https://example.org/git", false).unwrap();
         assert_eq!(
-            service.url("/projects/a%2Fb?x=%2E").unwrap().as_str(),
+            service.target_url("/projects/a%2Fb?x=%2E").unwrap().as_str(),
             "https://example.org/git/api/v4/projects/a%2Fb?x=%2E"
         );
         for target in
             ["/projects/..", "/projects/../user", "/projects/%2e%2E/hooks", "/projects/./hooks"]
         {
-            assert_eq!(service.url(target), None, "{target}");
+            assert_eq!(service.target_url(target), None, "{target}");
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
             ("", None),
         ];
         for (location, id) in table {
-            assert_eq!(service.project_at(location), id, "{location}");
+            assert_eq!(service.project_id_in(location), id, "{location}");
         }
     }
 }

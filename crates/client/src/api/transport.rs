@@ -25,7 +25,7 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::time::timeout;
 
-use super::{message::plain, service::ServiceAddress};
+use super::{message::to_safe_line, service::ServiceAddress};
 use crate::{operation::Method, secret::Secret};
 
 /// The maximum size of a body, in bytes after decompression. A page of 100 projects takes less than
@@ -54,13 +54,13 @@ pub struct WireRequest {
     /// The path and the query below `/api/v4`, percent-encoded.
     pub target: String,
     /// The body.
-    pub content: EncodedBody,
+    pub body: EncodedBody,
     /// The object that it removes must not have changed after this time, by the service's clock.
-    pub unmodified_since: Option<SystemTime>,
+    pub if_unmodified_since: Option<SystemTime>,
     /// The time limit.
     pub timeout: Duration,
     /// How long its answer may stall.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
 }
 
 impl fmt::Debug for WireRequest {
@@ -155,7 +155,7 @@ pub struct SendError {
 impl SendError {
     /// No answer, for this `reason`, which is shown.
     pub fn new(phase: RequestPhase, failure: TransportError, reason: &str) -> Self {
-        Self { phase, failure, hint: None, reason: plain(reason) }
+        Self { phase, failure, hint: None, reason: to_safe_line(reason) }
     }
 }
 
@@ -169,16 +169,16 @@ pub trait Transport: fmt::Debug + Send + Sync {
 #[derive(Clone, Default)]
 pub struct HttpOptions {
     /// File of certificate authorities (PEM) to trust instead of the system's.
-    pub ca: Option<Vec<u8>>,
-    /// The certificate by which undrift proves who it is, and its private key (PEM).
+    pub ca_pem: Option<Vec<u8>>,
+    /// The client certificate, and its private key (PEM).
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
     /// The proxy. It never comes from the common variables such as `HTTPS_PROXY`: what redirects
     /// the token must be named on purpose.
     pub proxy: Option<String>,
-    /// True if such a variable is set, which a failed connection then mentions.
+    /// True if such a variable is set; the error of a failed connection then mentions it.
     pub ignores_proxy: bool,
     /// How many requests will be in flight.
-    pub concurrency: usize,
+    pub max_in_flight: usize,
 }
 
 /// Why a connection cannot be set up.
@@ -244,10 +244,10 @@ impl HttpTransport {
             .referer(false)
             .retry(reqwest::retry::never())
             .connect_timeout(CONNECT_TIMEOUT)
-            .pool_max_idle_per_host(options.concurrency.max(1))
+            .pool_max_idle_per_host(options.max_in_flight.max(1))
             .tcp_nodelay(true)
             .https_only(service.is_https())
-            .tls_backend_preconfigured(tls(service, options)?);
+            .tls_backend_preconfigured(tls_config(service, options)?);
         // Plain http to this machine must not leave it, as it would through a proxy.
         let is_local = !service.is_https() && service.is_loopback();
         let proxy = options.proxy.as_deref().map(reqwest::Proxy::all).transpose();
@@ -265,7 +265,7 @@ impl HttpTransport {
     }
 
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
-        let url = self.service.url(&request.target);
+        let url = self.service.target_url(&request.target);
         let url = url.ok_or_else(|| {
             SendError::new(
                 RequestPhase::NotSent,
@@ -273,25 +273,25 @@ impl HttpTransport {
                 "this path is not a valid URL",
             )
         })?;
-        let idle = request.idle;
+        let idle_timeout = request.idle_timeout;
         let builder = self.client.request(request.method.into(), url).timeout(request.timeout);
-        let builder = match request.unmodified_since {
+        let builder = match request.if_unmodified_since {
             Some(time) => builder.header(IF_UNMODIFIED_SINCE, httpdate::fmt_http_date(time)),
             None => builder,
         };
-        let builder = match request.content {
+        let builder = match request.body {
             EncodedBody::Empty => builder,
             EncodedBody::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
-            EncodedBody::Form(parts) => builder.multipart(form(parts)),
+            EncodedBody::Form(parts) => builder.multipart(build_form(parts)),
         };
-        let Ok(sent) = timeout(idle, builder.send()).await else {
+        let Ok(sent) = timeout(idle_timeout, builder.send()).await else {
             let why = "the service did not start to answer in time";
             return Err(SendError::new(RequestPhase::MaybeSent, TransportError::Timeout, why));
         };
-        let mut response = sent.map_err(|e| self.failed(&e))?;
+        let mut response = sent.map_err(|e| self.describe_failure(&e))?;
         let mut body = Vec::new();
         let body = loop {
-            match timeout(idle, response.chunk()).await {
+            match timeout(idle_timeout, response.chunk()).await {
                 Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
                     break Err(BodyError::TooLarge);
                 }
@@ -304,7 +304,7 @@ impl HttpTransport {
         Ok(WireResponse { status, headers: std::mem::take(response.headers_mut()), body })
     }
 
-    fn failed(&self, error: &reqwest::Error) -> SendError {
+    fn describe_failure(&self, error: &reqwest::Error) -> SendError {
         let mut failed = send_error(error, self.has_identity);
         if self.ignores_proxy && failed.phase == RequestPhase::NotSent && failed.hint.is_none() {
             failed.hint = Some(
@@ -323,7 +323,7 @@ impl Transport for HttpTransport {
 
 /// The trusted authorities: the given ones, else the system's; none without TLS, so that
 /// no certificates are loaded.
-fn tls(service: &ServiceAddress, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
+fn tls_config(service: &ServiceAddress, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -331,8 +331,8 @@ fn tls(service: &ServiceAddress, options: &HttpOptions) -> Result<ClientConfig, 
     if !service.is_https() {
         return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
     }
-    let builder = match &options.ca {
-        Some(pem) => builder.with_root_certificates(authorities(pem)?),
+    let builder = match &options.ca_pem {
+        Some(pem) => builder.with_root_certificates(parse_authorities(pem)?),
         None => builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?,
     };
     let Some((certificates, key)) = &options.identity else {
@@ -345,17 +345,17 @@ fn tls(service: &ServiceAddress, options: &HttpOptions) -> Result<ClientConfig, 
     builder.with_client_auth_cert(certificates, key).map_err(|_| SetupError::Identity)
 }
 
-fn authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
+fn parse_authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|_| SetupError::Authorities)?;
-        // A bundle may have an odd one, which then just is not trusted.
+        // Skip a certificate of a bundle that rustls rejects: it is not trusted.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() { Err(SetupError::Authorities) } else { Ok(roots) }
 }
 
-fn form(parts: Vec<FormPart>) -> multipart::Form {
+fn build_form(parts: Vec<FormPart>) -> multipart::Form {
     parts.into_iter().fold(multipart::Form::new(), |form, part| {
         let value = multipart::Part::stream(part.value);
         let value = match part.file_name {
@@ -367,7 +367,7 @@ fn form(parts: Vec<FormPart>) -> multipart::Form {
 }
 
 fn send_error(error: &reqwest::Error, has_identity: bool) -> SendError {
-    let tls = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
+    let tls = error_chain(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
     let failure = if tls.is_some() {
         TransportError::Tls
     } else if error.is_timeout() {
@@ -383,14 +383,14 @@ fn send_error(error: &reqwest::Error, has_identity: bool) -> SendError {
         RequestPhase::MaybeSent
     };
     let reason = match tls {
-        Some(tls) if is_plain(tls) => "the port answers without TLS".to_owned(),
+        Some(tls) if is_plain_http(tls) => "the port answers without TLS".to_owned(),
         _ => root_cause(error),
     };
     let hint = tls.map(|tls| tls_hint(tls, has_identity));
     SendError { hint, ..SendError::new(phase, failure, &reason) }
 }
 
-fn is_plain(error: &rustls::Error) -> bool {
+fn is_plain_http(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }
 
@@ -398,7 +398,7 @@ fn is_plain(error: &rustls::Error) -> bool {
 fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {
-        _ if is_plain(error) => {
+        _ if is_plain_http(error) => {
             "check the port, and whether the address begins with `https` or `http`"
         }
         Error::AlertReceived(
@@ -437,8 +437,10 @@ fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
     }
 }
 
-/// The chain of causes of `error`, from itself on, also those that an IO error wraps.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+/// `error` and its chain of causes, including those that an IO error wraps.
+fn error_chain<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),
@@ -447,7 +449,7 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
 
 /// The deepest cause of an error: it is more precise than the layers above it, and has no URL.
 fn root_cause(error: &reqwest::Error) -> String {
-    causes(error)
+    error_chain(error)
         .skip(1)
         .last()
         .map_or_else(|| "the request failed".to_owned(), ToString::to_string)

@@ -9,7 +9,7 @@ use super::{
     call::{Delivery, Freshness},
     client::{ApiResponse, ReadClient},
     error::ErrorKind,
-    quote::{RECOGNISED, Unquotable},
+    quote::{MIN_SEARCHED_LENGTH, QuoteRedactor},
     transport::{EncodedBody, FormPart},
 };
 use crate::{
@@ -47,11 +47,11 @@ impl WriteClient {
         self.deliver(&request, None, None).await
     }
 
-    /// As [`send`](Self::send), for a request built from live values that were read as `freshness`
-    /// states. A request goes stale if it [repeats](Request::repeated) live values, or if a second
-    /// one would create a second object. It is then sent at most once, and not after a wait. Where
-    /// others would be retried, its error holds the time [when](super::ApiError::retry_at) to read
-    /// and build it again.
+    /// Sends a request that was built from live values, like [`send`](Self::send). `freshness`
+    /// tells when these were read. A request goes stale if it [repeats](Request::repeated) live
+    /// values, or if sending it twice would create two objects. Such a request is sent at most
+    /// once, and not after a wait; if a retry is possible, the error holds the time
+    /// [when](super::ApiError::retry_at) to read and build it again.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError), also if the request is [stale](super::ApiError::is_stale).
@@ -74,9 +74,10 @@ impl WriteClient {
         read_at: Option<Duration>,
     ) -> Result<ApiResponse> {
         let core = &self.reads.core;
-        let (content, unquotable) = body(request, &core.secrets)
+        let (content, unquotable) = encode_body(request, &core.secrets)
             .map_err(|why| core.error(request, ErrorKind::Body(why)))?;
-        let result = core.call(request, Delivery { content, unquotable, freshness, read_at }).await;
+        let result =
+            core.call(request, Delivery { body: content, unquotable, freshness, read_at }).await;
         let delete = request.operation.method == Method::Delete;
         match &result {
             Err(e)
@@ -93,8 +94,11 @@ impl WriteClient {
 }
 
 /// The body in the form in which it is sent, and its values that no message may quote.
-fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(EncodedBody, Unquotable), String> {
-    let mut unquotable = Unquotable::default();
+fn encode_body(
+    request: &Request<Write>,
+    secrets: &Secrets,
+) -> Result<(EncodedBody, QuoteRedactor), String> {
+    let mut unquotable = QuoteRedactor::default();
     let (mut object, mut parts) = (Object::new(), Vec::new());
     let fields = request.body_fields().into_iter().flatten();
     let is_form = matches!(request.body, RequestBody::Multipart(_))
@@ -109,15 +113,15 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(EncodedBody, Unq
             }
             Value::Secret(reference) => {
                 for part in reference.texts() {
-                    unquotable.add(secret(part, secrets)?.as_str().unwrap_or_default());
+                    unquotable.add(resolve_secret(part, secrets)?.as_str().unwrap_or_default());
                 }
-                secret(reference, secrets)?
+                resolve_secret(reference, secrets)?
             }
             Value::Plain(json) => {
                 // A short literal is in Git anyway; only what can be recognised is removed.
                 if let Some(text) = json.as_str()
                     && request.is_sensitive(name)
-                    && text.chars().count() >= RECOGNISED
+                    && text.chars().count() >= MIN_SEARCHED_LENGTH
                 {
                     unquotable.add(text);
                 }
@@ -125,7 +129,7 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(EncodedBody, Unq
             }
         };
         if is_form {
-            flatten(name.clone(), &json, &mut parts);
+            push_form_fields(name.clone(), &json, &mut parts);
         } else {
             object.insert(name.clone(), json);
         }
@@ -145,27 +149,29 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(EncodedBody, Unq
 }
 
 /// Nested data as form fields: `name[key]`, and `name[]` for each item of a list.
-fn flatten(name: String, json: &Json, parts: &mut Vec<FormPart>) {
+fn push_form_fields(name: String, json: &Json, parts: &mut Vec<FormPart>) {
     match json {
-        Json::Null => parts.push(text_part(name, String::new())),
-        Json::String(text) => parts.push(text_part(name, text.clone())),
-        Json::Bool(_) | Json::Number(_) => parts.push(text_part(name, json.to_string())),
+        Json::Null => parts.push(new_text_part(name, String::new())),
+        Json::String(text) => parts.push(new_text_part(name, text.clone())),
+        Json::Bool(_) | Json::Number(_) => parts.push(new_text_part(name, json.to_string())),
         Json::Array(items) => {
-            items.iter().for_each(|item| flatten(format!("{name}[]"), item, parts));
+            items.iter().for_each(|item| push_form_fields(format!("{name}[]"), item, parts));
         }
         Json::Object(object) => {
-            object.iter().for_each(|(key, value)| flatten(format!("{name}[{key}]"), value, parts));
+            object
+                .iter()
+                .for_each(|(key, value)| push_form_fields(format!("{name}[{key}]"), value, parts));
         }
     }
 }
 
-fn text_part(name: String, text: String) -> FormPart {
+fn new_text_part(name: String, text: String) -> FormPart {
     FormPart { name, file_name: None, value: Bytes::from(text) }
 }
 
-fn secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
+fn resolve_secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
     secrets.value(reference).ok_or_else(|| {
-        let why = secrets.why_missing(reference).map(UnresolvedReference::to_string);
+        let why = secrets.missing_reason(reference).map(UnresolvedReference::to_string);
         why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

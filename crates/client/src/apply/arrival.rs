@@ -1,7 +1,7 @@
 //! Waits for the contents of a fork or an import, which arrive in the background.
 //!
 //! The pauses between readings grow with the time passed, so a small fork is noticed at once and a
-//! large import costs few calls. Contents that have not arrived after [`PATIENCE`] are left to a
+//! large import costs few calls. Contents that have not arrived after [`MAX_ARRIVAL_WAIT`] are left to a
 //! later run.
 
 use std::time::Duration;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use super::StepOutcome;
 use crate::{
     cause::Cause,
-    kind::{Arrival, Facts},
+    kind::{Facts, ImportState},
     live::Presence,
 };
 
 /// How long to wait for contents. Larger imports should be done before the run.
-pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const MAX_ARRIVAL_WAIT: Duration = Duration::from_secs(600);
 /// The first pause.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// The next action.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,17 +31,20 @@ pub(super) enum ArrivalVerdict {
     Ended(StepOutcome),
 }
 
-/// When to read again after `passed`; never later than [`PATIENCE`].
-pub(super) fn next_poll(passed: Duration) -> Duration {
-    passed.saturating_add((passed / 2).clamp(FIRST, LONGEST)).min(PATIENCE)
+/// When to read again after `elapsed`; never later than [`MAX_ARRIVAL_WAIT`].
+pub(super) fn next_poll(elapsed: Duration) -> Duration {
+    elapsed.saturating_add((elapsed / 2).clamp(FIRST_PAUSE, MAX_PAUSE)).min(MAX_ARRIVAL_WAIT)
 }
 
-/// Decides, without IO, from the state of the container when `passed` had passed since the create;
-/// `presence` is an error if it could not be read.
-pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> ArrivalVerdict {
+/// Decides, without IO, from the state of the container `elapsed` after the create; `presence` is
+/// an error if it could not be read.
+pub(super) fn decide_arrival(
+    presence: Result<&Presence, Cause>,
+    elapsed: Duration,
+) -> ArrivalVerdict {
     let unfinished = match presence {
-        Ok(Presence::Here(_, Facts { arrival: None, .. })) => return ArrivalVerdict::Next,
-        Ok(Presence::Here(_, Facts { arrival: Some(Arrival::Failed(why)), .. })) => {
+        Ok(Presence::Here(_, Facts { import_state: None, .. })) => return ArrivalVerdict::Next,
+        Ok(Presence::Here(_, Facts { import_state: Some(ImportState::Failed(why)), .. })) => {
             let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
             let cause = Cause::new(why).context("the import of its contents failed").help(help);
@@ -62,10 +65,10 @@ pub(super) fn decide(presence: Result<&Presence, Cause>, passed: Duration) -> Ar
             return ArrivalVerdict::Ended(StepOutcome::Failed(missing));
         }
     };
-    if passed < PATIENCE {
-        return ArrivalVerdict::Reread(next_poll(passed));
+    if elapsed < MAX_ARRIVAL_WAIT {
+        return ArrivalVerdict::Reread(next_poll(elapsed));
     }
-    let minutes = PATIENCE.as_secs() / 60;
+    let minutes = MAX_ARRIVAL_WAIT.as_secs() / 60;
     let unfinished = unfinished.context(format!("not finished after {minutes} minutes"));
     let unfinished = unfinished.transient().help("run apply again when the import has finished");
     ArrivalVerdict::Ended(StepOutcome::Unknown(unfinished))
@@ -76,53 +79,57 @@ mod tests {
     use super::*;
     use crate::{field::Scope, kind::Target};
 
-    fn here(arrival: Option<Arrival>) -> Presence {
+    fn here(arrival: Option<ImportState>) -> Presence {
         let target = Target { id: Some(1), ..Target::new(Scope::Project, "acme/x".into()) };
-        Presence::Here(target, Facts { arrival, ..Facts::default() })
+        Presence::Here(target, Facts { import_state: arrival, ..Facts::default() })
     }
 
     #[test]
     fn contents_are_polled_at_growing_intervals_until_a_deadline() {
         let mut passed = Duration::ZERO;
         let mut rereads = Vec::new();
-        while passed < PATIENCE {
-            let running = here(Some(Arrival::Running));
-            let ArrivalVerdict::Reread(next) = decide(Ok(&running), passed) else {
+        while passed < MAX_ARRIVAL_WAIT {
+            let running = here(Some(ImportState::Running));
+            let ArrivalVerdict::Reread(next) = decide_arrival(Ok(&running), passed) else {
                 panic!("{passed:?}")
             };
-            assert!(next > passed && next <= PATIENCE);
+            assert!(next > passed && next <= MAX_ARRIVAL_WAIT);
             passed = next;
             rereads.push(next.as_millis());
         }
         assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(rereads.len() < 35, "{rereads:?}");
-        let end = decide(Ok(&here(Some(Arrival::Running))), PATIENCE);
+        let end = decide_arrival(Ok(&here(Some(ImportState::Running))), MAX_ARRIVAL_WAIT);
         let ArrivalVerdict::Ended(StepOutcome::Unknown(cause)) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
-        assert_eq!(decide(Ok(&here(None)), Duration::ZERO), ArrivalVerdict::Next);
-        let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
-        let ArrivalVerdict::Ended(StepOutcome::Failed(cause)) = decide(Ok(&failed), Duration::ZERO)
+        assert_eq!(decide_arrival(Ok(&here(None)), Duration::ZERO), ArrivalVerdict::Next);
+        let failed = here(Some(ImportState::Failed(Some("no such repository".into()))));
+        let ArrivalVerdict::Ended(StepOutcome::Failed(cause)) =
+            decide_arrival(Ok(&failed), Duration::ZERO)
         else {
             panic!()
         };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
-        let first_stale_step = decide(Ok(&Presence::Moved { to: None }), Duration::ZERO);
+        let first_stale_step = decide_arrival(Ok(&Presence::Moved { to: None }), Duration::ZERO);
         assert!(matches!(first_stale_step, ArrivalVerdict::Ended(StepOutcome::Failed(_))));
     }
 
     #[test]
     fn a_failed_read_is_repeated_until_the_deadline() {
         let unread = || Cause::new("503");
-        assert!(matches!(decide(Err(unread()), Duration::ZERO), ArrivalVerdict::Reread(_)));
+        assert!(matches!(decide_arrival(Err(unread()), Duration::ZERO), ArrivalVerdict::Reread(_)));
         let unreadable = Presence::Unreadable(unread());
-        assert!(matches!(decide(Ok(&unreadable), Duration::ZERO), ArrivalVerdict::Reread(_)));
         assert!(matches!(
-            decide(Err(unread()), PATIENCE),
+            decide_arrival(Ok(&unreadable), Duration::ZERO),
+            ArrivalVerdict::Reread(_)
+        ));
+        assert!(matches!(
+            decide_arrival(Err(unread()), MAX_ARRIVAL_WAIT),
             ArrivalVerdict::Ended(StepOutcome::Unknown(_))
         ));
     }

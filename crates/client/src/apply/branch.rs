@@ -1,9 +1,9 @@
 //! Plans one container against the base of a branch.
 //!
-//! What the branch did not ask for is removed from the declaration before planning. So later
-//! readings, also after a lost answer, decide by the declaration that was planned.
+//! Parts that the branch did not change are removed from the declaration before planning. So every
+//! later planning, also after a lost answer, uses the same declaration.
 
-use super::plan;
+use super::plan_with_answers;
 use crate::{
     api::Result,
     desired::Container,
@@ -15,8 +15,9 @@ use crate::{
     },
 };
 
-/// How often the remaining part is planned again. It may show new drift, because it lacks what was
-/// removed. If it still does after this, no part of the container belongs to the branch alone.
+/// The maximum number of plannings of the remaining part. Each may show new drift, because removed
+/// parts are missing. If the last one still does, no part of the container belongs to the branch
+/// alone.
 const MAX_ROUNDS: usize = 4;
 
 /// The plan of a container against a base.
@@ -24,7 +25,7 @@ pub struct BranchPlan {
     /// Its plan.
     pub plan: ContainerPlan,
     /// The declaration without the excluded parts.
-    pub rest: BranchPart,
+    pub branch_part: BranchPart,
     /// The other results of the comparison with the base.
     pub comparison: BaseComparison,
 }
@@ -42,46 +43,46 @@ pub async fn plan_against(
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<BranchPlan> {
-    let mut planned = plan(observer, container, live, settings).await?;
-    let mut against = base.label(&mut planned, container, live, settings);
+    let mut full_plan = plan_with_answers(observer, container, live, settings).await?;
+    let mut comparison = base.label(&mut full_plan, container, live, settings);
     // While it is unknown what the branch changed, all refusals count.
-    let is_unknown = planned.steps.iter().any(|step| step.label == Some(Label::Unknown));
+    let is_unknown = full_plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
     let is_as_planned = match drift {
         DriftPolicy::Write => {
-            against.problems.clear();
+            comparison.problems.clear();
             true
         }
-        DriftPolicy::Show => is_unknown || planned.refusals.is_empty(),
+        DriftPolicy::Show => is_unknown || full_plan.refusals.is_empty(),
         DriftPolicy::Exclude => false,
     };
-    let mut rest = BranchPart::All;
-    if !is_as_planned && !excluded_steps(&planned.steps, false).is_empty() {
-        let branch_part =
-            plan_branch_part(observer, container, base, &planned, live, settings).await?;
+    let mut branch_part = BranchPart::Whole;
+    if !is_as_planned && !excluded_steps(&full_plan.steps, false).is_empty() {
+        let partial_plan =
+            plan_branch_part(observer, container, base, &full_plan, live, settings).await?;
         if drift == DriftPolicy::Show {
-            let refusals = branch_part.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
-            against.refusals = std::mem::replace(&mut planned.findings.refusals, refusals);
-            against.refusals.retain(|refusal| {
+            let refusals = partial_plan.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
+            comparison.refusals = std::mem::replace(&mut full_plan.findings.refusals, refusals);
+            comparison.refusals.retain(|refusal| {
                 let key = (refusal.guard, &refusal.address);
-                !planned.refusals.iter().any(|other| (other.guard, &other.address) == key)
+                !full_plan.refusals.iter().any(|other| (other.guard, &other.address) == key)
             });
         } else {
-            against.left = excluded_steps(&planned.steps, branch_part.is_none());
-            if let Some((plan, declared)) = branch_part {
-                (planned, rest) = (plan, BranchPart::Some(declared));
+            comparison.left = excluded_steps(&full_plan.steps, partial_plan.is_none());
+            if let Some((plan, declared)) = partial_plan {
+                (full_plan, branch_part) = (plan, BranchPart::Some(declared));
             } else {
-                rest = BranchPart::Nothing;
-                planned.findings.steps.clear();
-                planned.findings.refusals.clear();
+                branch_part = BranchPart::Nothing;
+                full_plan.findings.steps.clear();
+                full_plan.findings.refusals.clear();
             }
         }
     }
     // Steps of a group or project with a problem are not applied.
-    if !planned.steps.iter().all(Step::is_drift) {
-        against.problems.clear();
+    if !full_plan.steps.iter().all(Step::is_drift) {
+        comparison.problems.clear();
     }
-    planned.findings.problems.retain(|problem| !against.problems.contains(problem));
-    Ok(BranchPlan { plan: planned, rest, comparison: against })
+    full_plan.findings.problems.retain(|problem| !comparison.problems.contains(problem));
+    Ok(BranchPlan { plan: full_plan, branch_part, comparison })
 }
 
 /// The plan without drift, and the declaration for it; `None` if nothing belongs to the branch
@@ -90,19 +91,19 @@ async fn plan_branch_part(
     observer: &Observer,
     container: &Container,
     base: &Base,
-    whole: &ContainerPlan,
+    full_plan: &ContainerPlan,
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<Option<(ContainerPlan, Box<Container>)>> {
-    let mut rest = BranchPart::of(container, whole);
+    let mut branch_part = BranchPart::of(container, full_plan);
     for _ in 0..MAX_ROUNDS {
-        let BranchPart::Some(declared) = rest else { break };
-        let mut plan = plan(observer, &declared, live, settings).await?;
+        let BranchPart::Some(declared) = branch_part else { break };
+        let mut plan = plan_with_answers(observer, &declared, live, settings).await?;
         // Compare the whole container, not the rest.
         base.label(&mut plan, &declared, live, settings);
         match BranchPart::of(&declared, &plan) {
-            BranchPart::All => return Ok(Some((plan, declared))),
-            smaller => rest = smaller,
+            BranchPart::Whole => return Ok(Some((plan, declared))),
+            smaller => branch_part = smaller,
         }
     }
     Ok(None)

@@ -83,7 +83,7 @@ impl StepOutcome {
     }
 
     /// Whether another run may succeed without any repair.
-    fn is_transient(&self) -> bool {
+    fn may_succeed_later(&self) -> bool {
         match self {
             Self::Failed(cause) => cause.transient,
             Self::ChangedMeanwhile(_) | Self::NotStarted | Self::Unknown(_) => true,
@@ -173,7 +173,7 @@ impl Applied {
 
     /// Whether another run may finish something without any repair.
     pub fn is_worth_repeating(&self) -> bool {
-        self.steps.iter().any(|step| step.outcome.is_transient())
+        self.steps.iter().any(|step| step.outcome.may_succeed_later())
             || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn call_state(
     if step.replaces {
         return replacement_state(step, index, remaining);
     }
-    if let Some(add) = second_create(step).filter(|add| index >= *add) {
+    if let Some(add) = second_create_index(step).filter(|add| index >= *add) {
         return renewal_state(step, index > add, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
@@ -94,21 +94,21 @@ pub(super) fn call_state(
 
 /// The call of an update that adds its object a second time, before the next call removes the old
 /// one.
-fn second_create(step: &Step) -> Option<usize> {
+fn second_create_index(step: &Step) -> Option<usize> {
     let mut calls = step.requests();
     calls
-        .position(|call| call.again() == RetrySafety::Second)
+        .position(|call| call.retry_safety() == RetrySafety::Second)
         .filter(|_| step.action == Action::Update)
 }
 
 /// The state of a call for an object that is added again before the old one is removed. While both
 /// exist, a plan takes one of them for a copy of the other.
-fn renewal_state(step: &Step, removes: bool, plan: &ContainerPlan) -> CallState {
+fn renewal_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
     let old = step.live_id();
     let mut remaining = plan.steps.iter().filter(|remaining| {
         remaining.address == step.address || remaining.is_copy_of(&step.address)
     });
-    let is_done = if removes {
+    let is_done = if is_removal {
         remaining.all(|remaining| remaining.live_id() != old)
     } else {
         remaining.any(|remaining| {
@@ -122,7 +122,7 @@ fn renewal_state(step: &Step, removes: bool, plan: &ContainerPlan) -> CallState 
 /// is still to be replaced.
 fn replacement_state(step: &Step, index: usize, remaining: Option<&Step>) -> CallState {
     let removes = index == 0;
-    let restores = step.sends.get(index).is_some_and(|call| call.restores);
+    let restores = step.sends.get(index).is_some_and(|call| call.is_restore);
     match remaining {
         None => CallState::Applied,
         Some(remaining) if remaining.action == Action::Create && removes => CallState::Applied,
@@ -149,11 +149,14 @@ fn move_state(step: &Step, index: usize, remaining: Option<&Step>) -> CallState 
 /// The state of an update without a remaining difference. One field that is seen to have changed
 /// proves the call with all its fields.
 fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
-    let unseen = plan.unseen(step);
+    let unseen = plan.unverifiable_fields(step);
     if unseen.len() < step.changes.len() {
         return CallState::Applied;
     }
-    CallState::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
+    CallState::Unknown(Cause::new(format!(
+        "the service does not return {}",
+        text::list_names(&unseen)
+    )))
 }
 
 /// The state of a call that creates a container, if the container exists now. It was created with
@@ -193,7 +196,7 @@ fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) ->
 
 /// The next action after a lost answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LossVerdict {
     /// The call was carried out: send the next one.
     Next,
     /// Send it again.
@@ -210,7 +213,7 @@ pub(super) enum Verdict {
 
 /// The history of a lost call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct History {
+pub(super) struct LostCallHistory {
     /// How many readings of [`REREAD_AFTER`] were made since its last sending.
     pub(super) rereads: usize,
     /// True if it was sent once more after a reading found nothing.
@@ -220,25 +223,29 @@ pub(super) struct History {
 }
 
 /// Decides, without IO, after reading number `history.rereads`.
-pub(super) fn decide(request: &Request<Write>, state: CallState, history: History) -> Verdict {
-    let again = request.again();
+pub(super) fn decide(
+    request: &Request<Write>,
+    state: CallState,
+    history: LostCallHistory,
+) -> LossVerdict {
+    let again = request.retry_safety();
     let state = if Bug::LostIsDone.is_planted() { CallState::Applied } else { state };
-    let later = REREAD_AFTER.get(history.rereads).copied();
+    let next_reread = REREAD_AFTER.get(history.rereads).copied();
     match (state, again) {
-        (CallState::Applied, _) => Verdict::Next,
-        (CallState::Other, _) => Verdict::Other,
+        (CallState::Applied, _) => LossVerdict::Next,
+        (CallState::Other, _) => LossVerdict::Other,
         // Another sending has the same effect.
-        (CallState::NotApplied, RetrySafety::Same) if history.is_repeatable => Verdict::Resend,
-        (CallState::NotApplied, RetrySafety::Refused) if !history.is_resent => Verdict::Resend,
+        (CallState::NotApplied, RetrySafety::Same) if history.is_repeatable => LossVerdict::Resend,
+        (CallState::NotApplied, RetrySafety::Refused) if !history.is_resent => LossVerdict::Resend,
         (CallState::NotApplied, RetrySafety::Second)
-            if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.is_resent =>
+            if (next_reread.is_none() || Bug::ResendEarly.is_planted()) && !history.is_resent =>
         {
-            Verdict::Resend
+            LossVerdict::Resend
         }
-        (state, _) => match (later, state) {
-            (Some(later), _) => Verdict::Reread(later),
-            (None, CallState::Unknown(cause)) => Verdict::Unknown(cause),
-            (None, _) => Verdict::Failed,
+        (state, _) => match (next_reread, state) {
+            (Some(later), _) => LossVerdict::Reread(later),
+            (None, CallState::Unknown(cause)) => LossVerdict::Unknown(cause),
+            (None, _) => LossVerdict::Failed,
         },
     }
 }
@@ -254,10 +261,10 @@ mod tests {
         address::Selector,
         desired::{CreationPolicy, Desired, Unlisted, testing::shop},
         diff::{FieldChange, Shown},
-        kind::{Arrival, PlannedCall},
+        kind::{ImportState, PlannedCall},
         live::{
             Presence,
-            testing::{caller, here},
+            testing::{caller, live_container},
         },
         operation::{
             HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE, Op, PROJECT_ARCHIVE, PROJECT_CREATE,
@@ -269,13 +276,14 @@ mod tests {
         value::Json,
     };
 
-    const FRESH: History = History { rereads: 1, is_resent: false, is_repeatable: false };
+    const FRESH: LostCallHistory =
+        LostCallHistory { rereads: 1, is_resent: false, is_repeatable: false };
 
     fn unknown() -> CallState {
         CallState::Unknown("unread".into())
     }
 
-    fn after(op: Op<Write>, call_state: CallState, history: History) -> Verdict {
+    fn after(op: Op<Write>, call_state: CallState, history: LostCallHistory) -> LossVerdict {
         decide(&op.request(), call_state, history)
     }
 
@@ -285,10 +293,10 @@ mod tests {
         let variable = json!({"key": "A", "environment_scope": "*", "value": "x"});
         let declared = json!({"settings": {"description": "new"}, "variables": [variable]});
         let shop = shop(&declared, Unlisted::Report);
-        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
+        let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let left = |description: &str, variables: Json| {
             let live = json!({"settings": {"description": description}, "variables": variables});
-            plan::container(&shop, &here(&shop, &live), &settings)
+            plan::container(&shop, &live_container(&shop, &live), &settings)
         };
         let before = left("old", json!([]));
         let [first, other] = &before.steps[..] else { panic!("{before:?}") };
@@ -307,7 +315,7 @@ mod tests {
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let step = |action, level: &str| {
             let call = |op: Op<Write>| PlannedCall::from(op.request().arg("id", 1));
-            let restores = PlannedCall { restores: true, ..call(PROTECTED_BRANCH_CREATE) };
+            let restores = PlannedCall { is_restore: true, ..call(PROTECTED_BRANCH_CREATE) };
             let sends =
                 vec![call(PROTECTED_BRANCH_DELETE), call(PROTECTED_BRANCH_CREATE), restores];
             let after = Shown::Value(level.into());
@@ -358,8 +366,8 @@ mod tests {
         };
         let now = |value: &str, live: Json| {
             let declared = declared(value);
-            let live = here(&declared, &json!({"variables": live}));
-            let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
+            let live = live_container(&declared, &json!({"variables": live}));
+            let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
             plan::container(&declared, &live, &settings)
         };
         let step = now("a", json!([])).findings.steps.remove(0);
@@ -386,8 +394,8 @@ mod tests {
         let sends = vec![PlannedCall::from(PROJECT_CREATE.request()), PlannedCall::from(archive)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
-        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
-        let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
+        let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
+        let now = plan::container(&shop, &live_container(&shop, &json!({})), &settings);
         assert_eq!(creation_state(shop.scope, &step, 0, &now), CallState::Applied);
         let later = creation_state(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
@@ -396,11 +404,11 @@ mod tests {
     #[test]
     fn a_project_whose_contents_are_arriving_was_created() {
         let mut shop = shop(&json!({}), Unlisted::Report);
-        shop.create = CreationPolicy::Unselected { arrives: true };
-        let mut live = here(&shop, &json!({}));
+        shop.create = CreationPolicy::Unselected { imports_contents: true };
+        let mut live = live_container(&shop, &json!({}));
         let Presence::Here(_, facts) = &mut live.presence else { panic!("it is there") };
-        facts.arrival = Some(Arrival::Running);
-        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
+        facts.import_state = Some(ImportState::Running);
+        let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &live, &settings);
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let sends = vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit)];
@@ -423,8 +431,8 @@ mod tests {
         let changes = vec![FieldChange::new("url", Shown::Hidden, Shown::Hidden, None)];
         let step =
             Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, sends);
-        let settings = PlanSettings::of(caller(), Arc::default(), &Desired::default());
-        let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
+        let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
+        let now = plan::container(&shop, &live_container(&shop, &json!({})), &settings);
         for index in [0, 1] {
             let call_state = call_state(shop.scope, &step, index, &now);
             assert!(matches!(call_state, CallState::Unknown(_)), "{index}: {call_state:?}");
@@ -437,7 +445,7 @@ mod tests {
         let reference = Reference::Env("A".into());
         let mut secrets = Secrets::new("/", [("A".to_owned(), "https://u:secret@h/x".to_owned())]);
         secrets.resolve([&reference]);
-        let settings = PlanSettings::of(caller(), Arc::new(secrets), &Desired::default());
+        let settings = PlanSettings::for_run(caller(), Arc::new(secrets), &Desired::default());
         let resend = vec![Selector::parse("**").unwrap()];
         let sending = PlanSettings { resend, ..settings.clone() };
         let shop = shop(&json!({"remote_mirrors": [{"url": {"env": "A"}}]}), Unlisted::Report);
@@ -449,7 +457,7 @@ mod tests {
                 })
             };
             let live = json!({"remote_mirrors": ids.iter().map(mirror).collect::<Vec<_>>()});
-            plan::container(&shop, &here(&shop, &live), settings)
+            plan::container(&shop, &live_container(&shop, &live), settings)
         };
         let step = &planned(&[3], &sending).findings.steps[0];
         for (ids, expected) in [
@@ -475,9 +483,10 @@ mod tests {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             for rereads in 1..=REREAD_AFTER.len() {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
-                    let history = History { rereads, is_resent: resent, is_repeatable: repeatable };
-                    assert_eq!(after(op, CallState::Applied, history), Verdict::Next);
-                    assert_eq!(after(op, CallState::Other, history), Verdict::Other);
+                    let history =
+                        LostCallHistory { rereads, is_resent: resent, is_repeatable: repeatable };
+                    assert_eq!(after(op, CallState::Applied, history), LossVerdict::Next);
+                    assert_eq!(after(op, CallState::Other, history), LossVerdict::Other);
                 }
             }
         }
@@ -486,44 +495,47 @@ mod tests {
     #[test]
     fn a_create_that_could_duplicate_is_resent_only_after_the_last_look() {
         for (rereads, next) in REREAD_AFTER.into_iter().enumerate().skip(1) {
-            let history = History { rereads, ..FRESH };
-            assert_eq!(after(HOOK_CREATE, CallState::NotApplied, history), Verdict::Reread(next));
+            let history = LostCallHistory { rereads, ..FRESH };
+            assert_eq!(
+                after(HOOK_CREATE, CallState::NotApplied, history),
+                LossVerdict::Reread(next)
+            );
         }
-        let last = History { rereads: REREAD_AFTER.len(), ..FRESH };
-        assert_eq!(after(HOOK_CREATE, CallState::NotApplied, last), Verdict::Resend);
+        let last = LostCallHistory { rereads: REREAD_AFTER.len(), ..FRESH };
+        assert_eq!(after(HOOK_CREATE, CallState::NotApplied, last), LossVerdict::Resend);
         assert_eq!(
-            after(HOOK_CREATE, CallState::NotApplied, History { is_resent: true, ..last }),
-            Verdict::Failed
+            after(HOOK_CREATE, CallState::NotApplied, LostCallHistory { is_resent: true, ..last }),
+            LossVerdict::Failed
         );
         assert_eq!(REREAD_AFTER[REREAD_AFTER.len() - 1], WRITE_TIMEOUT);
     }
 
     #[test]
     fn a_create_of_a_unique_entry_is_resent_at_the_first_look() {
-        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, FRESH), Verdict::Resend);
-        let resent = History { is_resent: true, ..FRESH };
+        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, FRESH), LossVerdict::Resend);
+        let resent = LostCallHistory { is_resent: true, ..FRESH };
         assert_eq!(
             after(VARIABLE_CREATE, CallState::NotApplied, resent),
-            Verdict::Reread(REREAD_AFTER[1])
+            LossVerdict::Reread(REREAD_AFTER[1])
         );
         assert_eq!(
             after(
                 VARIABLE_CREATE,
                 CallState::NotApplied,
-                History { rereads: REREAD_AFTER.len(), ..resent }
+                LostCallHistory { rereads: REREAD_AFTER.len(), ..resent }
             ),
-            Verdict::Failed
+            LossVerdict::Failed
         );
     }
 
     #[test]
     fn a_repeatable_edit_is_resent_at_the_first_look() {
-        let repeatable = History { is_repeatable: true, ..FRESH };
-        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, repeatable), Verdict::Resend);
-        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Verdict::Reread(REREAD_AFTER[1]));
+        let repeatable = LostCallHistory { is_repeatable: true, ..FRESH };
+        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, repeatable), LossVerdict::Resend);
+        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), LossVerdict::Reread(REREAD_AFTER[1]));
         assert_eq!(
             after(HOOK_UPDATE, CallState::NotApplied, FRESH),
-            Verdict::Reread(REREAD_AFTER[1])
+            LossVerdict::Reread(REREAD_AFTER[1])
         );
     }
 
@@ -534,9 +546,9 @@ mod tests {
                 after(
                     PROJECT_FORK,
                     CallState::NotApplied,
-                    History { rereads, is_resent: false, is_repeatable: true }
+                    LostCallHistory { rereads, is_resent: false, is_repeatable: true }
                 ),
-                Verdict::Resend
+                LossVerdict::Resend
             );
         }
     }
@@ -544,10 +556,10 @@ mod tests {
     #[test]
     fn an_unreadable_object_is_unknown_after_the_last_look() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
-            assert_eq!(after(op, unknown(), FRESH), Verdict::Reread(REREAD_AFTER[1]));
+            assert_eq!(after(op, unknown(), FRESH), LossVerdict::Reread(REREAD_AFTER[1]));
             assert_eq!(
-                after(op, unknown(), History { rereads: REREAD_AFTER.len(), ..FRESH }),
-                Verdict::Unknown("unread".into())
+                after(op, unknown(), LostCallHistory { rereads: REREAD_AFTER.len(), ..FRESH }),
+                LossVerdict::Unknown("unread".into())
             );
         }
     }

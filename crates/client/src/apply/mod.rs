@@ -41,8 +41,8 @@ use crate::{
 use dependencies::Dependencies;
 use run::{ContainerRun, RunState};
 
-/// How long a run trusts the live state that its plan was made from.
-pub const TRUSTED: Duration = Duration::from_secs(60);
+/// How long apply trusts the live state of a plan; see [`Apply::trust_duration`].
+pub const TRUST_DURATION: Duration = Duration::from_secs(60);
 
 /// The inputs of apply.
 pub struct Apply<'a> {
@@ -57,14 +57,14 @@ pub struct Apply<'a> {
     pub settings: &'a PlanSettings,
     /// How long the live state of the plan counts as current. After that it is read again before
     /// the first write.
-    pub trusts: Duration,
-    /// How many containers are processed at a time, without those that only wait.
-    pub ahead: usize,
+    pub trust_duration: Duration,
+    /// The maximum number of containers in progress; those that only wait do not count.
+    pub max_containers: usize,
 }
 
 impl Apply<'_> {
-    /// Carries out the approved part of a plan, and sends `events` as things happen. Never fails as
-    /// a whole: failures are in the result.
+    /// Carries out the approved part of a plan, and calls `events` for each event. Never fails as a
+    /// whole: failures are in the result.
     pub async fn run(&self, plan: &Approved<'_>, events: impl FnMut(Event)) -> Applied {
         let mut by_container: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
         for step in plan.steps() {
@@ -73,7 +73,7 @@ impl Apply<'_> {
         let dependencies = Dependencies::new(plan.steps(), self.settings.created.clone());
         let events = RefCell::new(events);
         let emit = |event| (events.borrow_mut())(event);
-        let slots = Semaphore::new(self.ahead.max(1));
+        let slots = Semaphore::new(self.max_containers.max(1));
         let mut waiting = self
             .desired
             .containers
@@ -82,16 +82,16 @@ impl Apply<'_> {
         let mut running = FuturesUnordered::new();
         // Only the results of a finished container stay in memory.
         let mut applied = Applied::default();
-        let mut next = waiting.next();
-        while next.is_some() || !running.is_empty() {
+        let mut next_container = waiting.next();
+        while next_container.is_some() || !running.is_empty() {
             tokio::select! {
                 biased;
-                slot = slots.acquire(), if next.is_some() => {
-                    if let Some((container, steps)) = next {
+                slot = slots.acquire(), if next_container.is_some() => {
+                    if let Some((container, steps)) = next_container {
                         let run = ContainerRun::new(self, plan, container, steps, &emit, &dependencies, &slots);
                         running.push(run.run(slot.ok()));
                     }
-                    next = waiting.next();
+                    next_container = waiting.next();
                 }
                 Some(state) = running.next(), if !running.is_empty() => {
                     let RunState { mut results, mismatches, error, .. } = state;
@@ -105,7 +105,7 @@ impl Apply<'_> {
             }
         }
         if applied.ended_by.is_none() && !self.writer.reads().has_ended() {
-            let undone = self.undone(plan, &applied, dependencies.created()).await;
+            let undone = self.find_undone(plan, &applied, dependencies.created_ids()).await;
             applied.mismatches.extend(undone);
         }
         applied.interrupted = self.writer.reads().is_interrupted();
@@ -119,7 +119,7 @@ impl Apply<'_> {
     fn trusted_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p Live> {
         let live = plan.live(path)?;
         let now = self.writer.reads().clock().now();
-        (now < live.times.object.ended.saturating_add(self.trusts)).then_some(live)
+        (now < live.times.object.ended.saturating_add(self.trust_duration)).then_some(live)
     }
 }
 
@@ -127,13 +127,13 @@ impl Apply<'_> {
 ///
 /// # Errors
 /// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
-pub async fn plan(
+pub async fn plan_with_answers(
     observer: &Observer,
     container: &Container,
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<ContainerPlan> {
-    observer.recall(container, live);
+    observer.fill_from_memory(container, live);
     loop {
         let plan = plan::container(container, live, settings);
         if plan.questions.is_empty() {

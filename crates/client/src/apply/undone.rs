@@ -7,38 +7,39 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Applied, Apply, Mismatch, MismatchReason, StepOutcome, plan};
+use super::{Applied, Apply, Mismatch, MismatchReason, StepOutcome, plan_with_answers};
 use crate::{
     address::groups_above,
     catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
     diff::{Action, Step},
-    kind::{Created, ReadSource, Removal},
-    plan::{Approved, Grantee, PlanSettings, grantees, loses_access},
+    kind::{CreatedContainers, ReadSource, Removal},
+    plan::{Approved, Grantee, PlanSettings, access_loser, grantees},
     steps,
 };
 
 impl Apply<'_> {
-    /// The objects that no longer match although their own step succeeded, or none was needed.
-    pub(super) async fn undone(
+    /// Finds objects that no longer match although their own step succeeded, or none was needed.
+    pub(super) async fn find_undone(
         &self,
         plan: &Approved<'_>,
         applied: &Applied,
-        created: Created,
+        created: CreatedContainers,
     ) -> Vec<Mismatch> {
         let done = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
         let done: HashSet<_> = done.map(|step| &step.address).collect();
-        let undoing = undoing(plan.steps().filter(|step| done.contains(&step.address)));
+        let undoing =
+            collect_undoing_steps(plan.steps().filter(|step| done.contains(&step.address)));
         let settings = PlanSettings { created, ..self.settings.clone() }.after_run();
         let affected = self.desired.containers.iter().filter_map(|container| {
-            let is_compared = plan.covers(&container.path) && !container.is_watched;
+            let is_compared = plan.covers_container(&container.path) && !container.is_watched;
             let affected = Some(affected_sections(container, &undoing));
             let affected = affected.filter(|affected| is_compared && !affected.is_empty());
-            Some(self.read_again(container, affected?, &settings))
+            Some(self.reread_affected(container, affected?, &settings))
         });
         let mismatches: Vec<_> =
-            stream::iter(affected).buffer_unordered(self.ahead.max(1)).collect().await;
+            stream::iter(affected).buffer_unordered(self.max_containers.max(1)).collect().await;
         let failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
         let reported = applied.mismatches.iter().map(|mismatch| &mismatch.address);
         let reported: HashSet<_> = failed.map(|step| &step.address).chain(reported).collect();
@@ -47,21 +48,21 @@ impl Apply<'_> {
     }
 
     /// Reads the `affected` sections again, each with the step that may have undone it.
-    async fn read_again(
+    async fn reread_affected(
         &self,
         container: &Container,
         affected: BTreeMap<&'static str, &Step>,
         settings: &PlanSettings,
     ) -> Vec<Mismatch> {
         let mut part = container.clone();
-        part.life.unlisted_projects = None;
+        part.lifecycle.unlisted_projects = None;
         part.sections.retain(|section| {
             let is_object = matches!(section.section.home.place, ReadSource::Object);
             is_object || affected.contains_key(section.section.section)
         });
         let read = async {
-            let mut live = self.observer.container(&part, None).await?;
-            plan(self.observer, &part, &mut live, settings).await
+            let mut live = self.observer.read_container(&part, None).await?;
+            plan_with_answers(self.observer, &part, &mut live, settings).await
         };
         let plan = match read.await {
             Ok(plan) => plan,
@@ -91,36 +92,36 @@ impl Apply<'_> {
 
 /// Something that a step may undo in its container and below it.
 #[derive(PartialEq, Eq, Hash)]
-enum Undone<'s> {
-    /// Entries that the service put into a new container.
-    New,
+enum UndoneKey<'s> {
+    /// Entries that the service adds to a new container.
+    DefaultEntries,
     /// Rules that name someone whose access ends.
-    Grants(Grantee),
-    /// Fields below a group about which this field of a section decides.
-    Decided(&'s str, &'s str),
-    /// Entries below a group: the service also removes a member of a group from what is below it.
-    Entry(&'s str, &'s str),
+    GrantsTo(Grantee),
+    /// Fields below a group that this field (section, name) overrides.
+    OverriddenField(&'s str, &'s str),
+    /// The same entry (section, key) below a group: members of a group are also removed below it.
+    EntryBelow(&'s str, &'s str),
 }
 
 /// The first step that may undo each of these, by the path of its container in lower case.
-type UndoingSteps<'s> = HashMap<String, HashMap<Undone<'s>, &'s Step>>;
+type UndoingSteps<'s> = HashMap<String, HashMap<UndoneKey<'s>, &'s Step>>;
 
-fn undoing<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
+fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
     let mut undoing = UndoingSteps::new();
     for step in steps {
-        let of = undoing.entry(step.address.path.to_lowercase()).or_default();
+        let container_steps = undoing.entry(step.address.path.to_lowercase()).or_default();
         let section = step.address.section.unwrap_or(settings::SECTION);
-        let mut all = vec![];
+        let mut keys = vec![];
         if step.creates_container() {
-            all.push(Undone::New);
+            keys.push(UndoneKey::DefaultEntries);
         } else {
-            all.extend(step.changes.iter().map(|c| Undone::Decided(section, &c.field)));
+            keys.extend(step.changes.iter().map(|c| UndoneKey::OverriddenField(section, &c.field)));
         }
         let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
-        all.extend(removed.map(|entry| Undone::Entry(section, entry)));
-        all.extend(loses_access(step).map(Undone::Grants));
-        for undone in all {
-            of.entry(undone).or_insert(step);
+        keys.extend(removed.map(|entry| UndoneKey::EntryBelow(section, entry)));
+        keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
+        for undone in keys {
+            container_steps.entry(undone).or_insert(step);
         }
     }
     undoing
@@ -137,25 +138,26 @@ fn affected_sections<'s>(
     let steps: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
     let mut affected = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !steps.is_empty()) {
-        let of = section.section.section;
-        let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
-        let grants = grantees(section).map(|grantee| Undone::Grants(grantee.0));
+        let section_name = section.section.section;
+        let new = (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
+        let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
         let anywhere: Vec<_> = new.into_iter().chain(grants).collect();
-        let rows = constraints::all().filter(|row| {
-            let field = row.over.field.as_ref().filter(|_| *row.over.section == *of);
+        let rows = constraints::all_constraints().filter(|row| {
+            let field = row.over.field.as_ref().filter(|_| *row.over.section == *section_name);
             field.is_some_and(|field| section.names().any(|name| name == field))
         });
-        let decided = rows.map(|row| Undone::Decided(&row.by.section, &row.by.field));
+        let decided = rows.map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field));
         let is_access = section.section.removal == Removal::Access;
         let entries = section.entries.iter().filter(|_| is_access);
-        let entries = entries.map(|entry| Undone::Entry(of, &entry.key));
+        let entries = entries.map(|entry| UndoneKey::EntryBelow(section_name, &entry.key));
         let below: Vec<_> = decided.chain(entries).collect();
         let step = steps.iter().find_map(|(is_above, undoing)| {
             let below = below.iter().filter(|_| *is_above);
-            let anywhere = anywhere.iter().filter(|undone| !is_above || **undone != Undone::New);
+            let anywhere =
+                anywhere.iter().filter(|undone| !is_above || **undone != UndoneKey::DefaultEntries);
             below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| undoing.get(undone))
         });
-        affected.extend(step.map(|step| (of, *step)));
+        affected.extend(step.map(|step| (section_name, *step)));
     }
     affected
 }
@@ -199,7 +201,7 @@ mod tests {
             let rule = json!({"name": "main", "allowed_to_push": users});
             let sections = json!({"members": members, "protected_branches": [rule]});
             let container = shop(&sections, Unlisted::Ignore);
-            assert!(affected_sections(&container, &undoing(steps.iter())).is_empty());
+            assert!(affected_sections(&container, &collect_undoing_steps(steps.iter())).is_empty());
         });
     }
 }

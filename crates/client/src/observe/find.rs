@@ -16,7 +16,7 @@ use crate::{
     catalogue,
     desired::{Container, DeclaredSection},
     field::Scope,
-    kind::{Absence, Facts, ReadSource, Target, Wanted},
+    kind::{Absence, Facts, FieldSelection, ReadSource, Target},
     live::{LiveEntries, Presence},
     lock,
     operation::{self, KeyFilter, Read, Request},
@@ -26,11 +26,11 @@ use crate::{
 };
 
 /// The field of a project object with the caller's permissions.
-const PERMISSIONS: &str = "permissions";
+const PERMISSIONS_FIELD: &str = "permissions";
 /// The status with which the service refuses to continue a list by page number.
 const OFFSET_LIMIT_STATUS: u16 = 405;
 /// The list of all projects is tried if more than this many projects are in no group's list.
-const KEYSET_FROM: usize = 10;
+const MIN_KEYSET_PROJECTS: usize = 10;
 
 /// The result of a container's own read, before its sections are read.
 pub(super) enum FoundPath {
@@ -63,9 +63,9 @@ type PendingProjects<'c> = BTreeMap<String, &'c Container>;
 /// How far a list was read.
 enum ListEnd {
     /// There is no such list.
-    Nowhere,
+    NoList,
     /// To its end, or until it failed or was not worth more calls.
-    Done,
+    Stopped,
     /// Up to the last page that the service returns by number (reference 1, 8); with the id of the last project.
     CutOff(u64),
 }
@@ -79,72 +79,72 @@ struct ProjectSearch<'o, 'c> {
 }
 
 impl<'c> ProjectSearch<'_, 'c> {
-    /// Looks for `sought` in the list of the top-level group (or user) `top`. If the service cuts
-    /// that list off, goes on in the list of all projects.
-    async fn in_group(&self, top: &str, sought: &mut PendingProjects<'c>) -> Result<()> {
-        let list = operation::GROUP_PROJECTS.request().arg("id", top);
+    /// Searches the list of the top-level group (or user) `root_name` for the `pending` projects.
+    /// If the service truncates that list, searches the list of all projects.
+    async fn search_group(&self, root_name: &str, pending: &mut PendingProjects<'c>) -> Result<()> {
+        let list = operation::GROUP_PROJECTS.request().arg("id", root_name);
         let list = list.query("include_subgroups", true).query("order_by", "id");
-        let mut listed = self.in_list(list.query("sort", "asc"), sought).await?;
-        if matches!(listed, ListEnd::Nowhere) {
-            let list = operation::USER_PROJECTS.request().arg("user_id", top);
+        let mut list_end = self.search_list(list.query("sort", "asc"), pending).await?;
+        if matches!(list_end, ListEnd::NoList) {
+            let list = operation::USER_PROJECTS.request().arg("user_id", root_name);
             let list = list.query("order_by", "id").query("sort", "asc");
-            listed = self.in_list(list, sought).await?;
+            list_end = self.search_list(list, pending).await?;
         }
-        if let ListEnd::CutOff(last) = listed
-            && sought.len() > KEYSET_FROM
+        if let ListEnd::CutOff(last) = list_end
+            && pending.len() > MIN_KEYSET_PROJECTS
         {
             let projects_after = operation::PROJECT_LIST.request().query("id_after", last);
-            self.in_list(projects_after, sought).await?;
+            self.search_list(projects_after, pending).await?;
         }
         Ok(())
     }
 
-    /// Removes the projects that a list has from `sought`. Stops when going on would cost more
-    /// calls than it saves.
-    async fn in_list(
+    /// Removes the projects that a list contains from `pending`. Stops when further pages would
+    /// cost more calls than they save.
+    async fn search_list(
         &self,
         list: Request<Read>,
-        sought: &mut PendingProjects<'c>,
+        pending: &mut PendingProjects<'c>,
     ) -> Result<ListEnd> {
-        let mut pager = Pager::passing(list.keeping(self.wanted.clone()));
+        let mut pager = Pager::for_search(list.keeping(self.wanted.clone()));
         let (mut pages, mut hits, mut last) = (0, 0, None);
-        let itself = catalogue::lookup(Scope::Project);
+        let lookup = catalogue::container_lookup(Scope::Project);
         loop {
             let objects = match self.observer.client.page(&mut pager).await {
                 Ok(Some(objects)) => objects,
-                Ok(None) => return Ok(ListEnd::Done),
+                Ok(None) => return Ok(ListEnd::Stopped),
                 Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) if pages == 0 && error.is_not_found() => return Ok(ListEnd::Nowhere),
+                Err(error) if pages == 0 && error.is_not_found() => return Ok(ListEnd::NoList),
                 // Projects that the list did not contain are read one by one.
                 Err(error) => {
                     let last = last.filter(|_| error.status() == Some(OFFSET_LIMIT_STATUS));
-                    return Ok(last.map_or(ListEnd::Done, ListEnd::CutOff));
+                    return Ok(last.map_or(ListEnd::Stopped, ListEnd::CutOff));
                 }
             };
             pages += 1;
             last = objects.last().and_then(id_of).or(last);
             for raw in objects.iter().filter(|raw| id_of(raw).is_some()) {
-                let path = itself.path_in(raw).to_lowercase();
-                let Some(project) = sought.remove(&path) else { continue };
+                let path = lookup.path_in(raw).to_lowercase();
+                let Some(project) = pending.remove(&path) else { continue };
                 hits += 1;
                 // A project that is marked for deletion is read by itself.
                 let row = Some(self.observer.parse(project, raw));
-                let row = row.filter(|row| row.facts.deleting.is_none());
-                // If nobody receives any more, the run is over.
+                let row = row.filter(|row| row.facts.deletion_mark.is_none());
+                // An error means that the receiver is closed: the run is over.
                 let _ = self.sender.send((project, row)).await;
             }
             let remaining_pages = pager.total_pages().map_or(1, |total| {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
             });
-            if remaining_pages > sought.len() || pages > hits + KEYSET_FROM {
-                return Ok(ListEnd::Done);
+            if remaining_pages > pending.len() || pages > hits + MIN_KEYSET_PROJECTS {
+                return Ok(ListEnd::Stopped);
             }
         }
     }
 }
 
 impl Observer {
-    /// Finds containers in lists, sends each one on, and returns the rest.
+    /// Finds containers in lists, sends them to `sender`, and returns the others.
     pub(super) async fn find_in_lists<'c>(
         &self,
         containers: &[&'c Container],
@@ -155,7 +155,7 @@ impl Observer {
         let (projects, others): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(|container| {
                 container.scope == Scope::Project
-                    && self.moves.at(&container.path).is_none()
+                    && self.moves.declared_at(&container.path).is_none()
                     && self.moves.former_occupant(&container.path).is_none()
             });
         let wanted = keys::object_keys(projects.iter().copied());
@@ -165,24 +165,28 @@ impl Observer {
             let top = path.split('/').next().unwrap_or_default().to_owned();
             groups.entry(top).or_default().insert(path, project);
         }
-        let lists = groups.into_iter().map(async |(top, mut sought)| {
-            if sought.len() > 1 {
-                search.in_group(&top, &mut sought).await?;
+        let lists = groups.into_iter().map(async |(top, mut pending)| {
+            if pending.len() > 1 {
+                search.search_group(&top, &mut pending).await?;
             }
-            Ok::<_, ApiError>(sought)
+            Ok::<_, ApiError>(pending)
         });
-        let rest: Vec<PendingProjects<'c>> = stream::iter(lists).buffered(4).try_collect().await?;
-        let mut rest: PendingProjects<'c> = rest.into_iter().flatten().collect();
-        if rest.len() > KEYSET_FROM {
-            search.in_list(operation::PROJECT_LIST.request(), &mut rest).await?;
+        let remaining: Vec<PendingProjects<'c>> =
+            stream::iter(lists).buffered(4).try_collect().await?;
+        let mut remaining: PendingProjects<'c> = remaining.into_iter().flatten().collect();
+        if remaining.len() > MIN_KEYSET_PROJECTS {
+            search.search_list(operation::PROJECT_LIST.request(), &mut remaining).await?;
         }
-        Ok(others.into_iter().chain(rest.into_values()).collect())
+        Ok(others.into_iter().chain(remaining.into_values()).collect())
     }
 
     /// The project's row, or a single read of it if the row lacks a declared field.
-    pub(super) async fn complete(&self, project: &Container, row: LiveObject) -> Result<FoundPath> {
-        // Readers in parallel do not wait here: a lock held during a read would serialise all of
-        // them.
+    pub(super) async fn complete_row(
+        &self,
+        project: &Container,
+        row: LiveObject,
+    ) -> Result<FoundPath> {
+        // Do not hold the lock during a read: it would serialise all readers.
         if row.missing_fields.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
             return Ok(FoundPath::Here(row));
         }
@@ -195,14 +199,14 @@ impl Observer {
 
     /// The parts of a container's object that are used later.
     pub(super) fn parse(&self, container: &Container, raw: &Object) -> LiveObject {
-        let itself = catalogue::lookup(container.scope);
-        let facts = container.facts(raw);
+        let lookup = catalogue::container_lookup(container.scope);
+        let facts = container.read_facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
-        let (path, read_at) = (itself.path_in(raw).to_owned(), self.now());
+        let (path, read_at) = (lookup.path_in(raw).to_owned(), self.now());
         let (mut sections, mut lacking) = (BTreeMap::new(), Vec::new());
         for section in &container.sections {
-            let part = part_of(section, raw);
+            let part = entries_in_object(section, raw);
             match section.section.home.place {
                 ReadSource::Object => {
                     let table = section.section.table();
@@ -212,7 +216,9 @@ impl Observer {
                     let names: BTreeSet<_> = names.collect();
                     lacking.extend(names.into_iter().map(str::to_owned));
                 }
-                ReadSource::In(field) | ReadSource::Part { field, .. } if part.is_none() => {
+                ReadSource::ListField(field) | ReadSource::ObjectField { field, .. }
+                    if part.is_none() =>
+                {
                     lacking.push(field.to_owned());
                 }
                 _ => {}
@@ -224,15 +230,15 @@ impl Observer {
         let has_lists = container.sections.iter().any(|s| {
             matches!(s.section.home.place, ReadSource::List(_))
                 || s.section.home.absent_as == Absence::NotFound
-        }) || container.life.unlisted_projects.is_some();
-        if has_lists && !self.caller.administrator && facts.level.is_none() {
-            lacking.push(PERMISSIONS.to_owned());
+        }) || container.lifecycle.unlisted_projects.is_some();
+        if has_lists && !self.caller.is_administrator && facts.caller_level.is_none() {
+            lacking.push(PERMISSIONS_FIELD.to_owned());
         }
         LiveObject { path, target, facts, sections, missing_fields: lacking, read_at }
     }
 
     /// Reads a container by itself, by `id` if it is known.
-    pub(super) async fn point_read(
+    pub(super) async fn read_by_id_or_path(
         &self,
         container: &Container,
         id: Option<u64>,
@@ -246,7 +252,9 @@ impl Observer {
     pub(super) async fn read_by_path(&self, container: &Container) -> Result<FoundPath> {
         match self.locate_by_path(container).await? {
             // `state: absent` succeeds on a 404, so confirm it with a second read.
-            FoundPath::Absent(Presence::Missing(_)) if container.life.absent().is_some() => {
+            FoundPath::Absent(Presence::Missing(_))
+                if container.lifecycle.is_absent().is_some() =>
+            {
                 self.locate_by_path(container).await
             }
             read => Ok(read),
@@ -254,18 +262,18 @@ impl Observer {
     }
 
     async fn locate_by_path(&self, container: &Container) -> Result<FoundPath> {
-        let read = if self.moves.concern(&container.path) {
+        let read = if self.moves.affects(&container.path) {
             self.retry_during_move(container, async || self.search_paths(container).await).await?
         } else {
-            self.read_at(container, &container.path).await?
+            self.read_at_path(container, &container.path).await?
         };
         match read {
             // The container at that path is another one, declared elsewhere.
             FoundPath::Absent(Presence::Moved { to: Some(to) })
                 if self.moves.declares(&to)
-                    && !same_path(&self.moves.home(&to), &container.path) =>
+                    && !is_same_path(&self.moves.declared_path(&to), &container.path) =>
             {
-                self.missing(container).await.map(FoundPath::Absent)
+                self.explain_absence(container).await.map(FoundPath::Absent)
             }
             read => Ok(read),
         }
@@ -290,9 +298,9 @@ impl Observer {
         }
     }
 
-    /// Calls `locate`, and up to twice more while a group above may be moving. It moves by a rename
-    /// and then a transfer: each may fall between two requests, and remembered paths of groups may
-    /// be older still.
+    /// Calls `locate`, and up to twice more while a group above may be moving. A move is a rename
+    /// and then a transfer: each may happen between two requests, and remembered paths of groups
+    /// may be older still.
     async fn retry_during_move(
         &self,
         container: &Container,
@@ -311,32 +319,42 @@ impl Observer {
         Ok(read)
     }
 
-    /// The object of the container `at` a path or id.
-    pub(super) async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
-        self.object(container.scope, at, &keys::object_keys([container])).await
+    /// Reads the object of the container at `path_or_id`.
+    pub(super) async fn fetch_object(
+        &self,
+        container: &Container,
+        path_or_id: &str,
+    ) -> Result<Object> {
+        self.get_container_object(container.scope, path_or_id, &keys::object_keys([container]))
+            .await
     }
 
-    /// Reads the object at `at` as `container`.
-    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<FoundPath> {
-        let itself = catalogue::lookup(container.scope);
-        let raw = match self.object_of(container, at).await {
+    /// Reads the object at `path_or_id` as `container`.
+    pub(super) async fn read_at_path(
+        &self,
+        container: &Container,
+        path_or_id: &str,
+    ) -> Result<FoundPath> {
+        let lookup = catalogue::container_lookup(container.scope);
+        let raw = match self.fetch_object(container, path_or_id).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
                     return Ok(FoundPath::Absent(Presence::Moved { to: None }));
                 };
-                self.object_of(container, &id.to_string()).await?
+                self.fetch_object(container, &id.to_string()).await?
             }
             Err(error) if error.is_missing(container.scope) => {
-                return self.missing_at(container, at).await.map(FoundPath::Absent);
+                return self.explain_absence_at(container, path_or_id).await.map(FoundPath::Absent);
             }
             raw => raw?,
         };
         // Some releases rename a container that is marked for deletion, and restore the path with it
         // (since 15.8: 9).
-        let is_marked = (itself.facts)(&raw).deleting.is_some();
-        let is_renamed = !same_path(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
+        let is_marked = (lookup.facts)(&raw).deletion_mark.is_some();
+        let is_renamed =
+            !is_same_path(lookup.path_in(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
-            let to = Some(itself.path_in(&raw).to_owned());
+            let to = Some(lookup.path_in(&raw).to_owned());
             return Ok(FoundPath::Absent(Presence::Moved { to }));
         }
         self.parse_whole(container, &raw).await.map(FoundPath::Here)
@@ -350,9 +368,9 @@ impl Observer {
         raw: &Object,
     ) -> Result<LiveObject> {
         let mut object = self.parse(container, raw);
-        let is_needed = object.missing_fields.iter().any(|name| name == PERMISSIONS);
+        let is_needed = object.missing_fields.iter().any(|name| name == PERMISSIONS_FIELD);
         if let Some(id) = object.facts.id.filter(|_| is_needed) {
-            object.facts.level = self.level(container.scope, id).await?;
+            object.facts.caller_level = self.caller_level(container.scope, id).await?;
         }
         Ok(object)
     }
@@ -361,9 +379,9 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if it could not be read.
-    pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
-        let itself = catalogue::lookup(scope);
-        let Some(request) = itself.level else { return Ok(None) };
+    pub async fn caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
+        let lookup = catalogue::container_lookup(scope);
+        let Some(request) = lookup.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
             Ok(answer) => {
                 let level = answer.body["access_level"].as_u64();
@@ -375,18 +393,18 @@ impl Observer {
     }
 
     /// Why a container is not at its declared path.
-    pub(super) async fn missing(&self, container: &Container) -> Result<Presence> {
+    pub(super) async fn explain_absence(&self, container: &Container) -> Result<Presence> {
         let home = self.live_path(&container.path).await?;
-        self.missing_at(container, &home).await
+        self.explain_absence_at(container, &home).await
     }
 
     /// A container that was not found at `at` is missing only if the caller sees the namespace.
-    async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence> {
+    async fn explain_absence_at(&self, container: &Container, at: &str) -> Result<Presence> {
         let target = Target::new(container.scope, container.path.clone());
         let Some(parent) = group_of(at) else {
             return Ok(Presence::Missing(target));
         };
-        let namespace = self.namespace_at_live(parent).await?;
+        let namespace = self.namespace_at(parent).await?;
         Ok(match namespace {
             Some(namespace) => Presence::Missing(Target { namespace: Some(namespace), ..target }),
             None => Presence::NoNamespace(parent.to_owned()),
@@ -395,15 +413,15 @@ impl Observer {
 }
 
 /// The entries of `section` in the object `raw` of its container, if they are there.
-pub(crate) fn part_of(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
+pub(crate) fn entries_in_object(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
     let names: BTreeSet<&str> = section.names().collect();
-    let wanted = Wanted::Only(&names);
+    let wanted = FieldSelection::Only(&names);
     match section.section.home.place {
         ReadSource::Object => {
             Some(LiveEntries::One(Some(section.section.read(raw, wanted).into())))
         }
-        ReadSource::In(_) | ReadSource::Part { .. } => {
-            section.section.read_within(raw, wanted).map(LiveEntries::Within)
+        ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
+            section.section.read_nested(raw, wanted).map(LiveEntries::Within)
         }
         ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => None,
     }
@@ -415,8 +433,8 @@ pub(super) fn id_of(raw: &Object) -> Option<u64> {
 }
 
 /// True if two paths are equal for the service.
-pub(crate) fn same_path(one: &str, other: &str) -> bool {
-    one.to_lowercase() == other.to_lowercase()
+pub(crate) fn is_same_path(left: &str, right: &str) -> bool {
+    left.to_lowercase() == right.to_lowercase()
 }
 
 #[cfg(test)]
@@ -440,7 +458,7 @@ mod tests {
     };
 
     /// The paths of a group before its rename, between its rename and its move, and after both.
-    const WAY: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
+    const GROUP_PATHS: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
 
     /// A service in which the group goes one step on after each answer that shows what is at `/PART/`.
     #[derive(Debug)]
@@ -451,7 +469,7 @@ mod tests {
 
     impl Transport for MovingGroup {
         fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-            let here = WAY[self.steps.load(Ordering::Relaxed).min(2)];
+            let here = GROUP_PATHS[self.steps.load(Ordering::Relaxed).min(2)];
             let (shop, path) = (format!("{here}/shop"), request.target.replace("%2F", "/"));
             let path = path.split('?').next().unwrap_or_default();
             let (status, body) = match path.split_once("s/").unwrap_or((path, "")) {
@@ -478,11 +496,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_project_is_found_while_the_group_above_is_renamed_and_moved() {
-        let [former, _, home] = WAY;
+        let [former, _, home] = GROUP_PATHS;
         let declared =
             |scope, path: &str| testing::container(scope, path, &json!({}), Unlisted::Report);
         let mut group = declared(Scope::Group, home);
-        group.life.previously = vec![testing::former(former)];
+        group.lifecycle.previously = vec![testing::former_path(former)];
         let project = declared(Scope::Project, &format!("{home}/shop"));
         for (id, part) in [(Some(7), "/projects/"), (None, "/groups/")] {
             let service = Arc::new(MovingGroup { part, steps: AtomicUsize::new(0) });
@@ -490,8 +508,8 @@ mod tests {
             let client =
                 ReadClient::new(address, service, Arc::default(), ClientSettings::default());
             let moves = Arc::new(Moves::of(&[group.clone(), project.clone()]));
-            let observer = Observer::connect(client).await.unwrap().following(moves);
-            let live = observer.container(&project, id).await.unwrap();
+            let observer = Observer::connect(client).await.unwrap().with_moves(moves);
+            let live = observer.read_container(&project, id).await.unwrap();
             assert!(matches!(live.presence, Presence::Here(..)), "{id:?}: {:?}", live.presence);
         }
     }

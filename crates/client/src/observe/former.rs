@@ -14,15 +14,15 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, exist,
-    find::{FoundPath, LiveObject, same_path},
-    lookups, tolerate,
+    find::{FoundPath, LiveObject, is_same_path},
+    lookups, split_fatal,
 };
 use crate::{
     address::group_of,
     api::Result,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, Move, renamed},
+    desired::{Container, DeclaredSection, EntryPresence, Move, path_after_rename},
     field::{NamedObject, Scope},
     kind::{Former, LiveEntry, Names, Target, unmarked_path},
     level::MAINTAINER,
@@ -32,10 +32,10 @@ use crate::{
 };
 
 impl Observer {
-    /// The live path for the declared `path`, if it is in its group and has no former path of its
-    /// own.
+    /// Translates the declared `path` into a live one, for a container that is in its declared
+    /// group and has no former paths of its own.
     pub(super) async fn live_path(&self, path: &str) -> Result<String> {
-        let Some(group) = self.moves.above(path) else { return Ok(path.to_owned()) };
+        let Some(group) = self.moves.nearest_group_above(path) else { return Ok(path.to_owned()) };
         // A group may itself be below a group that moves.
         let locate = async || self.locate_move(group).boxed_local().await;
         let live = self.memory.live_paths.read(&group.path.to_lowercase(), locate).await?;
@@ -45,27 +45,29 @@ impl Observer {
     /// The live path of the group that is declared at `path`, with or without former paths.
     pub(super) async fn live_group_path(&self, path: &str) -> Result<String> {
         // Any path in the group starts with it.
-        let within = self.live_path(&format!("{path}/-")).await?;
-        Ok(within.strip_suffix("/-").unwrap_or(path).to_owned())
+        let child_path = self.live_path(&format!("{path}/-")).await?;
+        Ok(child_path.strip_suffix("/-").unwrap_or(path).to_owned())
     }
 
     /// The live path of the project that is declared at `path`, with or without former paths. The
     /// project that has this path now may be about to move away.
     pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
-        let Some(declared) = self.moves.at(path) else { return self.live_path(path).await };
+        let Some(declared) = self.moves.declared_at(path) else {
+            return self.live_path(path).await;
+        };
         let locate = async || self.locate_move(declared).await;
         self.memory.live_paths.read(&path.to_lowercase(), locate).await
     }
 
     /// The live path of a group or project with former paths.
-    async fn locate_move(&self, moved: &Move) -> Result<String> {
-        let Move { scope, path: declared, former } = moved;
+    async fn locate_move(&self, declared_move: &Move) -> Result<String> {
+        let Move { scope, path: declared, former } = declared_move;
         let home = self.live_path(declared).await?;
         if self.blocking_move(declared).await?.is_none() && self.exists_at(*scope, &home).await? {
             return Ok(home);
         }
-        let passing = former.iter().filter_map(|former| renamed(former, declared));
-        let passing = passing.filter(|path| self.moves.passing(path).is_some());
+        let passing = former.iter().filter_map(|former| path_after_rename(former, declared));
+        let passing = passing.filter(|path| self.moves.passing_group(path).is_some());
         for path in former.iter().map(ToString::to_string).chain(passing) {
             let path = self.live_path(&path).await?;
             if self.exists_at(*scope, &path).await? {
@@ -76,7 +78,7 @@ impl Observer {
             let Some(target) = self.redirect_target(former).await? else { continue };
             for path in intermediate_paths(former, declared) {
                 let path = self.live_path(&path).await?;
-                if same_path(&target, &path) {
+                if is_same_path(&target, &path) {
                     return Ok(path);
                 }
             }
@@ -89,12 +91,12 @@ impl Observer {
         let live = self.live_path(former).await?;
         let older_paths = self.older_paths(Scope::Project, former, &live);
         for path in std::iter::once(live).chain(older_paths) {
-            let mut target = self.path_of(Scope::Project, &path).await;
+            let mut target = self.fetch_path(Scope::Project, &path).await;
             if let Err(error) = &target
                 && error.is_moved()
             {
                 let Some(id) = error.moved_to() else { continue };
-                target = self.path_of(Scope::Project, &id.to_string()).await;
+                target = self.fetch_path(Scope::Project, &id.to_string()).await;
             }
             match target {
                 Err(error) if error.is_missing(Scope::Project) => {}
@@ -104,43 +106,43 @@ impl Observer {
         Ok(None)
     }
 
-    /// The path in the object at `at`, which may also be an id.
-    async fn path_of(&self, scope: Scope, at: &str) -> Result<String> {
-        let object = self.object(scope, at, &KeyFilter::All).await?;
-        Ok(catalogue::lookup(scope).path_in(&object).to_owned())
+    /// The path in the object at `path_or_id`, which may also be an id.
+    async fn fetch_path(&self, scope: Scope, path_or_id: &str) -> Result<String> {
+        let object = self.get_container_object(scope, path_or_id, &KeyFilter::All).await?;
+        Ok(catalogue::container_lookup(scope).path_in(&object).to_owned())
     }
 
-    /// The declared path of the container that must leave `path` first. It has left once it, and
-    /// every container that it in turn waits for, is at its declared path.
+    /// Returns the declared path of the container that must leave `path` first. It has left once it
+    /// and every container that it waits for are at their declared paths.
     async fn blocking_move(&self, path: &str) -> Result<Option<Arc<str>>> {
-        let first = self.moves.former_occupant(path);
-        let mut next = first;
-        while let Some(other) = next {
+        let first_occupant = self.moves.former_occupant(path);
+        let mut occupant = first_occupant;
+        while let Some(other) = occupant {
             let home = self.live_path(&other.path).await?;
             if !self.exists_at(other.scope, &home).await? {
-                return Ok(first.map(|first| first.path.clone()));
+                return Ok(first_occupant.map(|first| first.path.clone()));
             }
-            next = self.moves.former_occupant(&other.path);
+            occupant = self.moves.former_occupant(&other.path);
         }
         Ok(None)
     }
 
     /// The nearest group above `path` that must move by itself, not only with a group above it.
     async fn moving_group_above(&self, path: &str) -> Result<Option<Arc<str>>> {
-        let mut next = self.moves.above(path);
-        while let Some(group) = next {
+        let mut group_above = self.moves.nearest_group_above(path);
+        while let Some(group) = group_above {
             if self.live_group_path(&group.path).await? != self.live_path(&group.path).await? {
                 return Ok(Some(group.path.clone()));
             }
-            next = self.moves.above(&group.path);
+            group_above = self.moves.nearest_group_above(&group.path);
         }
         Ok(None)
     }
 
     /// True if a group or project has exactly this path.
     async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
-        match self.path_of(scope, path).await {
-            Ok(live) => Ok(same_path(&live, path)),
+        match self.fetch_path(scope, path).await {
+            Ok(live) => Ok(is_same_path(&live, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }
@@ -148,15 +150,19 @@ impl Observer {
 
     /// The former paths of a container.
     fn former_paths(&self, container: &Container) -> &[Arc<str>] {
-        self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default()
+        self.moves
+            .declared_at(&container.path)
+            .map(|declared_move| &declared_move.former[..])
+            .unwrap_or_default()
     }
 
     /// True if a group above the container, now or formerly, has declared former paths.
     pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
         let mut paths = std::iter::once(&container.path).chain(self.former_paths(container));
         paths.any(|path| {
-            let was_above = group_of(path).is_some_and(|group| self.moves.now(group).is_some());
-            was_above || self.moves.above(path).is_some()
+            let was_above =
+                group_of(path).is_some_and(|group| self.moves.new_path(group).is_some());
+            was_above || self.moves.nearest_group_above(path).is_some()
         })
     }
 
@@ -165,8 +171,8 @@ impl Observer {
         let home = self.live_path(&container.path).await?;
         let blocking = self.blocking_move(&container.path).await?;
         let at_home = match blocking {
-            None => self.read_at(container, &home).await?,
-            Some(_) => FoundPath::Absent(self.missing(container).await?),
+            None => self.read_at_path(container, &home).await?,
+            Some(_) => FoundPath::Absent(self.explain_absence(container).await?),
         };
         let follows = blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
         let follows: Vec<_> = follows.collect();
@@ -179,8 +185,8 @@ impl Observer {
             let (at, read) = self.read_former(container, path).await?;
             match read {
                 FoundPath::Here(mut object) => {
-                    object.target.follows = follows;
-                    let object = self.with_move(container, object, &at).await?;
+                    object.target.moves_after = follows;
+                    let object = self.add_move(container, object, &at).await?;
                     return self.check_duplicate(object, &former[number + 1..]).await;
                 }
                 FoundPath::Absent(Presence::Missing(_)) => {}
@@ -188,12 +194,14 @@ impl Observer {
                 FoundPath::Absent(Presence::Moved { to: Some(to) })
                     if self.is_live_at_any(&to, &former[number + 1..]).await? => {}
                 // Only an administrator can be sure that a namespace does not exist.
-                FoundPath::Absent(Presence::NoNamespace(_)) if self.caller.administrator => {}
+                FoundPath::Absent(Presence::NoNamespace(_)) if self.caller.is_administrator => {}
                 other @ FoundPath::Absent(_) => return Ok(other),
             }
         }
         Ok(FoundPath::Absent(match (at_home, group_of(&container.path)) {
-            (Presence::Missing(target), _) => Presence::Missing(Target { follows, ..target }),
+            (Presence::Missing(target), _) => {
+                Presence::Missing(Target { moves_after: follows, ..target })
+            }
             (Presence::NoNamespace(_), Some(group)) => Presence::NoNamespace(group.to_owned()),
             (other, _) => other,
         }))
@@ -201,18 +209,18 @@ impl Observer {
 
     /// Reads the container with this `id`: at its declared path, between two moves, or elsewhere.
     pub(super) async fn locate_by_id(&self, container: &Container, id: u64) -> Result<FoundPath> {
-        let raw = self.object_of(container, &id.to_string()).await?;
+        let raw = self.fetch_object(container, &id.to_string()).await?;
         let object = self.parse_whole(container, &raw).await?;
-        if object.facts.deleting.is_some()
-            || same_path(&object.path, &self.live_path(&container.path).await?)
+        if object.facts.deletion_mark.is_some()
+            || is_same_path(&object.path, &self.live_path(&container.path).await?)
         {
             return Ok(FoundPath::Here(object));
         }
         for former in self.former_paths(container) {
             let intermediate = intermediate_paths(former, &container.path);
             for path in std::iter::once(former.to_string()).chain(intermediate) {
-                if same_path(&object.path, &self.live_path(&path).await?) {
-                    return self.with_move(container, object, &path).await.map(FoundPath::Here);
+                if is_same_path(&object.path, &self.live_path(&path).await?) {
+                    return self.add_move(container, object, &path).await.map(FoundPath::Here);
                 }
             }
         }
@@ -228,11 +236,11 @@ impl Observer {
         former: &str,
     ) -> Result<(String, FoundPath)> {
         let live = self.live_path(former).await?;
-        let mut read = self.read_at(container, &live).await?;
+        let mut read = self.read_at_path(container, &live).await?;
         for path in self.older_paths(container.scope, former, &live) {
             if let FoundPath::Absent(Presence::Missing(_)) = &read
                 && let moved @ FoundPath::Absent(Presence::Moved { .. }) =
-                    self.read_at(container, &path).await?
+                    self.read_at_path(container, &path).await?
             {
                 read = moved;
             }
@@ -240,8 +248,8 @@ impl Observer {
         for path in intermediate_paths(former, &container.path) {
             let at = self.live_path(&path).await?;
             match &read {
-                FoundPath::Absent(Presence::Moved { to: Some(to) }) if same_path(to, &at) => {
-                    return Ok((path, self.read_at(container, &at).await?));
+                FoundPath::Absent(Presence::Moved { to: Some(to) }) if is_same_path(to, &at) => {
+                    return Ok((path, self.read_at_path(container, &at).await?));
                 }
                 // Nothing shows whether a group was at the former path.
                 FoundPath::Absent(Presence::Missing(_))
@@ -249,8 +257,8 @@ impl Observer {
                         && self.moves.former_occupant(&path).is_none()
                         && self.exists_at(Scope::Group, &at).await? =>
                 {
-                    if self.moves.passing(&path).is_some() {
-                        return Ok((path, self.read_at(container, &at).await?));
+                    if self.moves.passing_group(&path).is_some() {
+                        return Ok((path, self.read_at_path(container, &at).await?));
                     }
                     return Ok((path, FoundPath::Absent(Presence::Halfway { from: live, at })));
                 }
@@ -263,18 +271,18 @@ impl Observer {
     /// Other paths of a project that left `former` before a group above it moved; not `live`.
     fn older_paths(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
         let mut all = match scope {
-            Scope::Project => self.moves.former(former).unwrap_or_default(),
+            Scope::Project => self.moves.former_paths(former).unwrap_or_default(),
             // The service forgets former paths of groups.
             Scope::Group => Vec::new(),
         };
-        all.retain(|path| !same_path(path, live));
+        all.retain(|path| !is_same_path(path, live));
         all
     }
 
-    /// True if a container has one of these paths now.
-    async fn is_live_at_any(&self, at: &str, former: &[Arc<str>]) -> Result<bool> {
+    /// True if `live_path` is the live path of one of the `former` paths.
+    async fn is_live_at_any(&self, live_path: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
-            if same_path(&self.live_path(path).await?, at) {
+            if is_same_path(&self.live_path(path).await?, live_path) {
                 return Ok(true);
             }
         }
@@ -284,7 +292,7 @@ impl Observer {
     /// Returns `object`, unless a container exists at one of its other `former` paths. One that is
     /// declared there itself is no conflict.
     async fn check_duplicate(&self, object: LiveObject, former: &[Arc<str>]) -> Result<FoundPath> {
-        for former in former.iter().filter(|former| !self.moves.is_declared(former)) {
+        for former in former.iter().filter(|former| !self.moves.is_reoccupied(former)) {
             let other = self.live_path(former).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other).await? {
@@ -297,25 +305,25 @@ impl Observer {
 
     /// The projects of the group `target` at `path` and of its subgroups, for a caller with this
     /// access `level`.
-    pub(super) async fn projects_below(
+    pub(super) async fn list_projects_below(
         &self,
         target: &Target,
         path: &str,
         level: Option<u8>,
     ) -> Result<Result<Vec<ListedProject>, Cause>> {
-        if !self.caller.administrator && level < Some(MAINTAINER) {
+        if !self.caller.is_administrator && level < Some(MAINTAINER) {
             let why = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(why)));
         }
-        let itself = catalogue::lookup(Scope::Project);
+        let lookup = catalogue::container_lookup(Scope::Project);
         let list = target.addressed(exist::list_below(Scope::Project));
         let all = self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
         let prefix = format!("{}/", path.to_lowercase());
-        Ok(tolerate(all)?.map(|all| {
+        Ok(split_fatal(all)?.map(|all| {
             let projects = all.iter().map(|raw| {
-                let (path, facts) = (itself.path_in(raw), (itself.facts)(raw));
+                let (path, facts) = (lookup.path_in(raw), (lookup.facts)(raw));
                 // A project is declared, if at all, at the path without the deletion mark.
-                let marked = facts.id.filter(|_| facts.deleting.is_some());
+                let marked = facts.id.filter(|_| facts.deletion_mark.is_some());
                 let path = marked.map_or(path, |id| unmarked_path(path, id));
                 ListedProject { path: path.into(), facts }
             });
@@ -326,7 +334,7 @@ impl Observer {
 
     /// Adds the changes that bring the container to its declared path. `at` is its present path,
     /// relative to the declared paths of the groups above.
-    async fn with_move(
+    async fn add_move(
         &self,
         container: &Container,
         mut object: LiveObject,
@@ -336,19 +344,19 @@ impl Observer {
         let transfers = group_of(&at) != group_of(&home);
         object.target.former = Some(Former {
             path: object.path.as_str().into(),
-            renames: name(&at) != name(&home),
-            transfers,
+            is_renamed: last_segment(&at) != last_segment(&home),
+            is_transferred: transfers,
             name: None,
         });
         if transfers && let Some(namespace) = group_of(&container.path) {
-            object.target.namespace = self.namespace(namespace).await?;
+            object.target.namespace = self.find_namespace(namespace).await?;
         }
         Ok(object)
     }
 
-    /// `collection` with the declared names of the groups, projects or runners in its entries: the
-    /// service uses live paths, and no names of runners. A runner without a declared name is called by
-    /// its description if that means only one of all `runners`, and else by its id.
+    /// Replaces live names in `collection` by the declared names of groups, projects or runners:
+    /// the service returns live paths, and no names of runners. A runner without a declared name
+    /// gets its description if that is unique among `runners`, else its id.
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,
@@ -367,7 +375,7 @@ impl Observer {
             NamedObject::Group | NamedObject::Project if !self.moves.is_empty() => {}
             _ => return collection,
         }
-        let (mut declared, mut gone) = (BTreeMap::new(), BTreeSet::new());
+        let (mut declared, mut absent_names) = (BTreeMap::new(), BTreeSet::new());
         for entry in &section.entries {
             let Some(value) = entry.fields.get(field) else { continue };
             let Some(name) = value.value.plain() else { continue };
@@ -375,7 +383,7 @@ impl Observer {
             if let Some(id) = text.map_or(name.as_u64(), |text| names.known_id(named, text)) {
                 declared.insert(id, name.clone());
             } else if entry.state == EntryPresence::Absent {
-                gone.extend(text.map(str::to_lowercase));
+                absent_names.extend(text.map(str::to_lowercase));
             }
         }
         let rename = |mut entry: LiveEntry| {
@@ -387,7 +395,7 @@ impl Observer {
                 let is_name = !shown.is_empty()
                     && shown.parse::<u64>().is_err()
                     && (lookups::runner_ids(runners, shown) == [id]
-                        || gone.contains(&shown.to_lowercase()));
+                        || absent_names.contains(&shown.to_lowercase()));
                 name = (!is_name).then(|| id.into());
             }
             if let Some(name) = name {
@@ -407,9 +415,9 @@ impl Observer {
 
 /// The paths between `former` and `home` if both the name and the namespace change.
 fn intermediate_paths(former: &str, home: &str) -> Vec<String> {
-    renamed(former, home).into_iter().chain(renamed(home, former)).collect()
+    path_after_rename(former, home).into_iter().chain(path_after_rename(home, former)).collect()
 }
 
-fn name(path: &str) -> &str {
+fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }

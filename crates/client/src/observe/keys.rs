@@ -15,17 +15,17 @@ use crate::{
 
 /// The fields to keep of the objects of `containers`.
 pub(super) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
-    key_filter(keys(containers))
+    key_filter(collect_keys(containers))
 }
 
 /// The fields to keep of the rows of a roster.
-pub(super) fn roster_keys(ask: &RosterQuery<'_>) -> KeyFilter {
-    let mut keys = keys(ask.declared);
-    for scope in ask.globs.iter().map(|(scope, _)| *scope) {
-        let (itself, _) = catalogue::container(scope);
-        keys.extend(itself.looked_at);
+pub(super) fn roster_keys(query: &RosterQuery<'_>) -> KeyFilter {
+    let mut keys = collect_keys(query.declared);
+    for scope in query.globs.iter().map(|(scope, _)| *scope) {
+        let (container_kind, _) = catalogue::container(scope);
+        keys.extend(container_kind.looked_at);
     }
-    for (section, names) in &ask.fields {
+    for (section, names) in &query.fields {
         add_section_keys(*section, &names.iter().map(String::as_str).collect(), &mut keys);
     }
     key_filter(keys)
@@ -36,15 +36,16 @@ pub(crate) fn key_filter(keys: BTreeSet<&str>) -> KeyFilter {
     KeyFilter::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
 }
 
-fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c str> {
+fn collect_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c str> {
     let mut keys = BTreeSet::new();
     let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
-        let (itself, _) = catalogue::container(container.scope);
-        keys.extend(itself.looked_at);
+        let (container_kind, _) = catalogue::container(container.scope);
+        keys.extend(container_kind.looked_at);
         for section in &container.sections {
-            let of = (container.scope, section.section.section);
-            let (_, names) = declared.entry(of).or_insert((section.section, BTreeSet::new()));
+            let section_key = (container.scope, section.section.section);
+            let (_, names) =
+                declared.entry(section_key).or_insert((section.section, BTreeSet::new()));
             names.extend(section.names());
         }
     }
@@ -54,25 +55,25 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
     keys
 }
 
-/// Adds the fields that `section` needs to read the `declared` ones.
+/// Adds the keys that `section` needs to read the fields in `declared_names`.
 pub(crate) fn add_section_keys<'c>(
     section: Section,
-    declared: &BTreeSet<&'c str>,
+    declared_names: &BTreeSet<&'c str>,
     keys: &mut BTreeSet<&'c str>,
 ) {
     match section.home.place {
-        ReadSource::In(field) => drop(keys.insert(field)),
-        ReadSource::Part { field, sign } => keys.extend([field, sign]),
+        ReadSource::ListField(field) => drop(keys.insert(field)),
+        ReadSource::ObjectField { field, sign } => keys.extend([field, sign]),
         ReadSource::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
             let always = table.specs().iter().filter(|spec| {
                 spec.field.available.tier > Tier::Free || spec.field.with_every_edit
             });
-            let others = table.needed_with(|name| declared.contains(name));
+            let other_names = table.needed_with(|name| declared_names.contains(name));
             let always = always.map(|spec| spec.name);
-            let others = others.chain(always).map(|name| -> &'c str { name });
-            for name in declared.iter().copied().chain(others) {
+            let others = other_names.chain(always).map(|name| -> &'c str { name });
+            for name in declared_names.iter().copied().chain(others) {
                 keys.extend(table.live_name(name));
                 // The replacement of a deprecated field, for answers that lack the deprecated one.
                 keys.extend(table.field(name).replaced_by());
@@ -87,13 +88,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{field::Scope, kind::Wanted, value::Object};
+    use crate::{field::Scope, kind::FieldSelection, value::Object};
 
     /// Whatever is declared, a kind reads the same from the kept fields as from the whole object.
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
         let in_object = |section: &Section| matches!(section.home.place, ReadSource::Object);
-        for section in catalogue::everywhere().filter(in_object) {
+        for section in catalogue::all_sections().filter(in_object) {
             let specs = section.table().specs();
             let live = |deprecated: bool, tier: Tier| -> Object {
                 let shown = specs.iter().filter(|spec| {
@@ -124,7 +125,7 @@ mod tests {
                 let mut kept = raw.clone();
                 kept.retain(|key, _| keys.contains(key.as_str()));
                 let wanted = BTreeSet::from([name]);
-                let read = |raw| section.read(raw, Wanted::Only(&wanted));
+                let read = |raw| section.read(raw, FieldSelection::Only(&wanted));
                 assert!(read(&raw) == read(&kept), "{section:?}.{name} of {raw:?}");
                 assert!(!kept.contains_key("other"));
             }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Observer,
-    find::{id_of, same_path},
+    find::{id_of, is_same_path},
     memory,
 };
 use crate::{
@@ -36,17 +36,17 @@ pub(super) struct CustomRole {
 impl Observer {
     /// The ids of the names in entries of `section` of the container at `path`. Names in live entries
     /// need no look-up.
-    pub(super) async fn names_in(
+    pub(super) async fn resolve_names(
         &self,
         path: &str,
         section: &DeclaredSection,
-        live: &LiveEntries,
+        live_entries: &LiveEntries,
     ) -> Result<Names> {
         let mut names = Names::default();
         // Nothing is planned in a section that was not read, so nothing is looked up for it.
-        let Ok(live) = live.entries() else { return Ok(names) };
+        let Ok(live) = live_entries.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
-        let runners = self.runners_for(section.section).await?;
+        let runners = self.runners_if_named(section.section).await?;
         for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
             for (field, named, name) in forms::referenced_names(section.section, &entry.values()) {
                 if named == NamedObject::Runner {
@@ -58,7 +58,7 @@ impl Observer {
                     }) {
                         continue;
                     }
-                    let roles = self.roles(path).await?;
+                    let roles = self.read_roles(path).await?;
                     let role = roles.iter().find(|role| role.name == name);
                     names.insert(named, &name, role.map(|role| role.id));
                     if let Some(CustomRole { id, level: Some(level), .. }) = role {
@@ -70,7 +70,7 @@ impl Observer {
                         live.iter().map(|entry| section.section.name(entry.fields.raw())).collect()
                     });
                     if !(is_identity && live_keys.contains(&entry.key)) {
-                        names.insert(named, &name, self.id(named, &name).await?);
+                        names.insert(named, &name, self.find_id(named, &name).await?);
                     }
                 }
             }
@@ -82,12 +82,12 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`](crate::api::ApiError) if it could not be looked up.
-    pub async fn id(&self, named: NamedObject, name: &str) -> Result<Option<u64>> {
-        match named {
-            NamedObject::User => self.user(name).await,
-            NamedObject::Group => self.container_id(Scope::Group, name).await,
-            NamedObject::Project => self.container_id(Scope::Project, name).await,
-            NamedObject::Runner => Ok(match runner_ids(&self.runners().await?, name)[..] {
+    pub async fn find_id(&self, object_type: NamedObject, name: &str) -> Result<Option<u64>> {
+        match object_type {
+            NamedObject::User => self.find_user(name).await,
+            NamedObject::Group => self.find_container_id(Scope::Group, name).await,
+            NamedObject::Project => self.find_container_id(Scope::Project, name).await,
+            NamedObject::Runner => Ok(match runner_ids(&self.read_runners().await?, name)[..] {
                 [id] => Some(id),
                 _ => None,
             }),
@@ -98,22 +98,22 @@ impl Observer {
 
     /// The custom roles for members of the container at `path`, read once: those of the
     /// installation, which administrators see, or those of the top-level group.
-    async fn roles(&self, path: &str) -> Result<Roles> {
+    async fn read_roles(&self, path: &str) -> Result<Roles> {
         let top = path.split('/').next().unwrap_or(path);
-        let root_group = if self.caller.administrator { "" } else { top };
+        let root_group = if self.caller.is_administrator { "" } else { top };
         let read = async || {
             let request = match root_group {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let all = match self.client.list_rows(request, Rows::with_id(&[])).await {
+            let role_rows = match self.client.list_rows(request, Rows::with_id(&[])).await {
                 // The token may not see them, or the service has none.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
                 }
                 all => all?,
             };
-            let roles = all.iter().filter_map(|raw| {
+            let roles = role_rows.iter().filter_map(|raw| {
                 let name = raw.get("name")?.as_str()?.to_owned();
                 let level = raw.get("base_access_level").and_then(Json::as_u64);
                 let level = level.and_then(|level| level.try_into().ok());
@@ -125,21 +125,21 @@ impl Observer {
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
-    pub(super) async fn runners_for(&self, of: Section) -> Result<Runners> {
-        if of.identity.iter().any(|name| of.field(name).names == Some(NamedObject::Runner)) {
-            return self.runners().await;
+    pub(super) async fn runners_if_named(&self, kind: Section) -> Result<Runners> {
+        if kind.identity.iter().any(|name| kind.field(name).names == Some(NamedObject::Runner)) {
+            return self.read_runners().await;
         }
         Ok(Runners::default())
     }
 
     /// The runners of projects that the token sees, read once.
-    async fn runners(&self) -> Result<Runners> {
+    async fn read_runners(&self) -> Result<Runners> {
         let read = async || {
-            let sees_all = self.caller.administrator;
+            let sees_all = self.caller.is_administrator;
             let op = if sees_all { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
             let list = op.request().query("type", "project_type");
-            let all = self.client.list_rows(list, Rows::with_id(&[])).await?;
-            let runners = all.iter().filter_map(|raw| {
+            let runner_rows = self.client.list_rows(list, Rows::with_id(&[])).await?;
+            let runners = runner_rows.iter().filter_map(|raw| {
                 Some((id_of(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
             });
             Ok(runners.collect())
@@ -148,7 +148,7 @@ impl Observer {
     }
 
     /// The id of the user with this name.
-    pub(super) async fn user(&self, name: &str) -> Result<Option<u64>> {
+    pub(super) async fn find_user(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
         let read = async || {
             let answer =
@@ -163,34 +163,34 @@ impl Observer {
     }
 
     /// The id of the group or project that is declared at this path.
-    async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
+    async fn find_container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
-        let lookup = catalogue::lookup(scope);
+        let lookup = catalogue::container_lookup(scope);
         let read = async || {
             let live_path = match scope {
                 Scope::Group => self.live_group_path(path).await?,
                 Scope::Project => self.live_project_path(path).await?,
             };
-            match self.object(scope, &live_path, &KeyFilter::All).await {
+            match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
                 Ok(object) => {
-                    Ok(id_of(&object).filter(|_| same_path(lookup.path_in(&object), &live_path)))
+                    Ok(id_of(&object).filter(|_| is_same_path(lookup.path_in(&object), &live_path)))
                 }
                 Err(error) if error.is_moved() => Ok(None),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),
                 Err(error) => Err(error),
             }
         };
-        self.memory.ids.read(&memory::key(scope, &key), read).await
+        self.memory.ids.read(&memory::id_key(scope, &key), read).await
     }
 
     /// The namespace that is declared at `path`.
-    pub(super) async fn namespace(&self, path: &str) -> Result<Option<LiveNamespace>> {
+    pub(super) async fn find_namespace(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let live = self.live_group_path(path).await?;
-        self.namespace_at_live(&live).await
+        self.namespace_at(&live).await
     }
 
     /// The namespace at `path`.
-    pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<LiveNamespace>> {
+    pub(super) async fn namespace_at(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let read = async || {
             let namespace = match self.get_namespace(path).await? {
                 Some(namespace) => namespace,
@@ -203,19 +203,19 @@ impl Observer {
             } else if path.eq_ignore_ascii_case(&self.caller.username) {
                 NamespaceOwner::Caller
             } else {
-                self.user(path).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
+                self.find_user(path).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
             };
             Ok(Some(LiveNamespace { id, owner }))
         };
         self.memory.namespaces.read(&path.to_lowercase(), read).await
     }
 
-    /// The namespace with the service's name `path`, `null` if there is none; `None` if the service
-    /// took `path` for something else.
+    /// Reads the namespace at `path`: `null` if there is none, `None` if the service answered with
+    /// another one.
     async fn get_namespace(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_object(request, &["id", "full_path"]).await {
-            Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
+            Ok(answer) => Ok(Some(answer.body).filter(|namespace| has_path(namespace, path))),
             Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(Some(Json::Null)),
             Err(error) => Err(error),
         }
@@ -226,7 +226,7 @@ impl Observer {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
         let namespaces = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
         let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);
-        Ok(namespaces.find(|namespace| is_at(namespace, path)).unwrap_or_default())
+        Ok(namespaces.find(|namespace| has_path(namespace, path)).unwrap_or_default())
     }
 }
 
@@ -237,6 +237,6 @@ pub(super) fn runner_ids(runners: &[(u64, String)], description: &str) -> Vec<u6
 }
 
 /// True if a namespace is the one at `path`, ignoring case.
-fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"].as_str().is_some_and(|full_path| same_path(full_path, path))
+fn has_path(namespace: &Json, path: &str) -> bool {
+    namespace["full_path"].as_str().is_some_and(|full_path| is_same_path(full_path, path))
 }

@@ -15,7 +15,7 @@ use crate::{
     api::Result,
     field::Scope,
     kind::{Id, LiveNamespace, NamespaceOwner},
-    live::Inherited,
+    live::InheritedLevels,
     lock,
     release::DetectedRelease,
     value::Object,
@@ -25,25 +25,25 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Memory {
     /// The ids of users, groups and projects, by name.
-    pub(super) ids: LookUps<Option<u64>>,
+    pub(super) ids: LookUpCache<Option<u64>>,
     /// The namespaces, by path.
-    pub(super) namespaces: LookUps<Option<LiveNamespace>>,
+    pub(super) namespaces: LookUpCache<Option<LiveNamespace>>,
     /// The access levels to groups.
-    pub(super) inherited: LookUps<Inherited>,
+    pub(super) group_levels: LookUpCache<InheritedLevels>,
     /// The names of the entries of groups, by section and path.
-    pub(super) entries: LookUps<Arc<[String]>>,
+    pub(super) entries: LookUpCache<Arc<[String]>>,
     /// The objects of groups.
-    pub(super) groups: LookUps<Arc<Object>>,
+    pub(super) groups: LookUpCache<Arc<Object>>,
     /// The live paths of groups that have declared former paths.
-    pub(super) live_paths: LookUps<String>,
+    pub(super) live_paths: LookUpCache<String>,
     /// The runners of projects that the token sees.
-    pub(super) runners: LookUps<Runners>,
+    pub(super) runners: LookUpCache<Runners>,
     /// The custom roles for members, by top-level group; empty for those of the installation.
-    pub(super) roles: LookUps<Roles>,
+    pub(super) roles: LookUpCache<Roles>,
     /// The release of the service.
-    pub(super) release: LookUps<DetectedRelease>,
+    pub(super) release: LookUpCache<DetectedRelease>,
     /// The names of users and groups, by id.
-    pub(super) names: LookUps<Option<String>>,
+    pub(super) names: LookUpCache<Option<String>>,
     /// Declared fields that single answers lack as well as list rows; reading again is useless.
     pub(super) never_returned: Mutex<BTreeSet<String>>,
     /// The rows of the roster, until they are used.
@@ -56,10 +56,10 @@ impl Memory {
         self.live_paths.clear();
         let path = path.to_lowercase();
         for scope in Scope::ALL {
-            self.ids.forget(&key(scope, &path));
+            self.ids.forget(&id_key(scope, &path));
         }
         self.namespaces.forget(&path);
-        self.inherited.forget(&path);
+        self.group_levels.forget(&path);
         self.groups.forget(&path);
     }
 
@@ -68,7 +68,7 @@ impl Memory {
     pub(super) fn record_id(&self, scope: Scope, path: &str, id: u64) {
         self.forget(path);
         let path = path.to_lowercase();
-        self.ids.insert(&key(scope, &path), Some(id));
+        self.ids.insert(&id_key(scope, &path), Some(id));
         if scope == Scope::Group {
             let namespace = LiveNamespace { id: Id::Known(id), owner: NamespaceOwner::Group };
             self.namespaces.insert(&path, Some(namespace));
@@ -77,18 +77,18 @@ impl Memory {
 }
 
 /// The key for the id of the container at `path`, in lower case.
-pub(super) fn key(scope: Scope, path: &str) -> String {
+pub(super) fn id_key(scope: Scope, path: &str) -> String {
     format!("{} {path}", scope.noun())
 }
 
-/// Answers by name. The first caller reads; the others wait and share its answer, also a failure:
-/// one by one they would fail for as long as the service does.
-pub(super) struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
+/// Answers by name. The first caller reads; the others wait and share its answer, even a failure:
+/// otherwise each of them would wait for its own failure in turn.
+pub(super) struct LookUpCache<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 
 /// One look-up, in progress or finished.
 type LookUp<T> = Arc<OnceCell<Result<T>>>;
 
-impl<T: Clone> LookUps<T> {
+impl<T: Clone> LookUpCache<T> {
     /// The answer for `name`, from `read` unless it is remembered.
     pub(super) async fn read(
         &self,
@@ -121,7 +121,7 @@ impl<T: Clone> LookUps<T> {
     }
 }
 
-impl<T> Default for LookUps<T> {
+impl<T> Default for LookUpCache<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }

@@ -22,10 +22,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
-pub use exist::Existing;
-pub(crate) use exist::{list_below, outermost};
+pub use exist::ExistingContainers;
+pub(crate) use exist::{list_below, outermost_paths};
 use find::{FoundPath, LiveObject};
-pub(crate) use find::{part_of, same_path};
+pub(crate) use find::{entries_in_object, is_same_path};
 use memory::Memory;
 
 use crate::{
@@ -42,15 +42,15 @@ use crate::{
 /// The header by which every answer of the sandbox identifies it.
 pub(crate) const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
-/// How many projects from lists may wait to be read. Enough to fill the time that the next page
-/// takes, and independent of the number of projects.
-const QUEUED: usize = 256;
+/// The maximum number of listed projects that wait to be read: enough to keep all readers busy
+/// while the next page loads.
+const QUEUE_CAPACITY: usize = 256;
 
 /// Reads live state.
 pub struct Observer {
     client: ReadClient,
     caller: Caller,
-    sandbox: bool,
+    is_sandbox: bool,
     /// The declared former paths.
     moves: Arc<Moves>,
     memory: Memory,
@@ -68,15 +68,21 @@ impl Observer {
         let caller = Caller {
             id: user["id"].as_u64().unwrap_or_default(),
             username: user["username"].as_str().unwrap_or_default().to_owned(),
-            administrator: user["is_admin"] == true,
+            is_administrator: user["is_admin"] == true,
         };
         let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
-        Ok(Self { client, caller, sandbox, moves: Arc::default(), memory: Memory::default() })
+        Ok(Self {
+            client,
+            caller,
+            is_sandbox: sandbox,
+            moves: Arc::default(),
+            memory: Memory::default(),
+        })
     }
 
     /// Follows declared former paths.
     #[must_use]
-    pub fn following(self, moves: Arc<Moves>) -> Self {
+    pub fn with_moves(self, moves: Arc<Moves>) -> Self {
         Self { moves, ..self }
     }
 
@@ -89,7 +95,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn token(&self) -> Result<Option<TokenProperties>> {
+    pub async fn read_token(&self) -> Result<Option<TokenProperties>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(TokenProperties::read)),
             // A refusal here shows nothing about the token's rights.
@@ -100,7 +106,7 @@ impl Observer {
 
     /// True if the service identifies itself as undrift's sandbox.
     pub const fn is_sandbox(&self) -> bool {
-        self.sandbox
+        self.is_sandbox
     }
 
     /// The client for reading.
@@ -108,27 +114,27 @@ impl Observer {
         &self.client
     }
 
-    /// About how many requests it takes to read `containers`: one for each declared section that is
-    /// not in the container's own object, and one for each hundred of those.
-    pub fn requests_for<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
+    /// Estimates the requests to read `containers`: one for each declared section that is not part
+    /// of the container's own object, and one for each hundred containers.
+    pub fn estimate_requests<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
         let pages = containers.len() / 100;
         let sections = containers.flat_map(|container| &container.sections);
         (pages + sections.filter(|section| !section.section.is_in_object()).count()) as u64
     }
 
-    /// Reads `containers`, `ahead` of them at a time, and hands each one over as soon as it is
-    /// complete, in any order.
+    /// Reads `containers`, at most `max_concurrent` at a time, and calls `handle_live` for each one
+    /// as soon as it is complete, in any order.
     ///
     /// # Errors
-    /// [`ApiError`] if all further requests would fail too. Containers may have been handed over
+    /// [`ApiError`] if all further requests would fail too. `handle_live` may have been called
     /// before.
     pub async fn read_all<'c>(
         &self,
         containers: &[&'c Container],
         max_concurrent: usize,
-        each: impl AsyncFn(&'c Container, Live) -> Result<()>,
+        handle_live: impl AsyncFn(&'c Container, Live) -> Result<()>,
     ) -> Result<()> {
-        let (sender, receiver) = mpsc::channel(QUEUED);
+        let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
         let listing = async {
             for container in self.find_in_lists(containers, &sender).await? {
                 let _ = sender.send((container, None)).await;
@@ -141,10 +147,10 @@ impl Observer {
         });
         let reading = located
             .map(|(container, row): (&'c Container, Option<LiveObject>)| {
-                let each = &each;
+                let each = &handle_live;
                 async move {
                     let object = match row {
-                        Some(row) => self.complete(container, row).await,
+                        Some(row) => self.complete_row(container, row).await,
                         None => self.read_by_path(container).await,
                     };
                     each(container, self.read_sections_of(container, object).await?).await
@@ -159,8 +165,8 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn container(&self, container: &Container, id: Option<u64>) -> Result<Live> {
-        let object = self.point_read(container, id).await;
+    pub async fn read_container(&self, container: &Container, id: Option<u64>) -> Result<Live> {
+        let object = self.read_by_id_or_path(container, id).await;
         self.read_sections_of(container, object).await
     }
 
@@ -168,42 +174,46 @@ impl Observer {
     /// always read: the group may have another path by now, and requests use the id.
     ///
     /// # Errors
-    /// As [`Self::container`].
-    pub async fn read_again(
+    /// As [`Self::read_container`].
+    pub async fn reread_sections(
         &self,
         container: &Container,
         mut live: Live,
         stale: &BTreeSet<&'static str>,
     ) -> Result<Live> {
         let Presence::Here(target, facts) = &live.presence else {
-            return self.container(container, None).await;
+            return self.read_container(container, None).await;
         };
         let sections = stale.iter().filter_map(|name| container.section(name));
         if sections.clone().any(|section| section.section.is_in_object())
-            || facts.arrival.is_some()
+            || facts.import_state.is_some()
             || target.scope == Scope::Group
         {
-            match tolerate(self.point_read(container, target.id).await)? {
+            match split_fatal(self.read_by_id_or_path(container, target.id).await)? {
                 Ok(FoundPath::Here(object)) => {
                     live.times.object = ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Here(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                Ok(FoundPath::Absent(presence)) => return self.absent(container, presence).await,
-                Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
+                Ok(FoundPath::Absent(presence)) => {
+                    return self.live_if_absent(container, presence).await;
+                }
+                Err(cause) => {
+                    return Ok(Live::with_presence(Presence::Unreadable(cause), self.now()));
+                }
             }
         }
         // Contents that have not arrived yet are not read.
         let has_arrived =
-            matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_none());
+            matches!(&live.presence, Presence::Here(_, facts) if facts.import_state.is_none());
         self.read_sections(container, &mut live, sections, (has_arrived, 1)).await?;
         Ok(live)
     }
 
-    /// Reads `sections` of a container, up to `at_once` of them at a time, and then those with
-    /// parents; with the ids of what their entries name, because a name whose entry has disappeared
-    /// may need a look-up now. Unless it `reads_lists`, only sections of the container's own object,
-    /// which `live` has.
+    /// Reads `sections` of a container, up to `max_concurrent` of them at a time, and then those
+    /// with parents. Also reads the ids of what their entries name: a name whose live entry has
+    /// disappeared may need a look-up now. Unless it `reads_lists`, it reads only sections of the
+    /// container's own object, which `live` contains.
     async fn read_sections<'c>(
         &self,
         container: &Container,
@@ -225,39 +235,40 @@ impl Observer {
                 return Ok((section, part, None));
             }
             let began = self.now();
-            let collection = self.section(section, (target, facts), &[]).await?;
+            let collection = self.read_section(section, (target, facts), &[]).await?;
             Ok::<_, ApiError>((section, collection, Some(ReadTime { began, ended: self.now() })))
         });
         let read: Vec<_> = stream::iter(reads).buffered(at_once).try_collect().await?;
         for (section, collection, time) in read {
             live.times.sections.extend(time.map(|time| (section.section.section, time)));
-            self.add_section(container, section, collection, live).await?;
+            self.insert_section(container, section, collection, live).await?;
         }
         for section in nested.into_iter().filter(|_| reads_lists) {
             let Some(parent) = section.section.home.parent else { continue };
-            let collection = self.nested(container, section, parent, live).await?;
-            self.add_section(container, section, collection, live).await?;
+            let collection = self.read_nested_section(container, section, parent, live).await?;
+            self.insert_section(container, section, collection, live).await?;
         }
-        self.entries_in_rows(container, live).await
+        self.add_row_entry_ids(container, live).await
     }
 
     /// Adds the entries of a section, with the ids of what they name.
-    async fn add_section(
+    async fn insert_section(
         &self,
         container: &Container,
         section: &DeclaredSection,
         entries: LiveEntries,
         live: &mut Live,
     ) -> Result<()> {
-        let entries = match tolerate(self.names_in(&container.path, section, &entries).await)? {
-            Ok(names) => {
-                live.names.extend(names);
-                // Looked up with the names.
-                let runners = self.runners_for(section.section).await?;
-                self.with_declared_names(section, entries, &live.names, &runners)
-            }
-            Err(cause) => LiveEntries::Unreadable(cause),
-        };
+        let entries =
+            match split_fatal(self.resolve_names(&container.path, section, &entries).await)? {
+                Ok(names) => {
+                    live.names.extend(names);
+                    // Cached: `resolve_names` has read them.
+                    let runners = self.runners_if_named(section.section).await?;
+                    self.with_declared_names(section, entries, &live.names, &runners)
+                }
+                Err(cause) => LiveEntries::Unreadable(cause),
+            };
         live.sections.insert(section.section.section, entries);
         Ok(())
     }
@@ -268,12 +279,14 @@ impl Observer {
         container: &Container,
         object: Result<FoundPath>,
     ) -> Result<Live> {
-        let live = match tolerate(object)? {
+        let live = match split_fatal(object)? {
             Ok(FoundPath::Here(object)) => self.read_present(container, object).await?,
-            Ok(FoundPath::Absent(presence)) => return self.absent(container, presence).await,
-            Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
+            Ok(FoundPath::Absent(presence)) => {
+                return self.live_if_absent(container, presence).await;
+            }
+            Err(cause) => return Ok(Live::with_presence(Presence::Unreadable(cause), self.now())),
         };
-        if container.brought_in.is_none()
+        if container.including_glob.is_none()
             || !live.sections.values().any(|collection| {
                 matches!(collection, LiveEntries::Unreadable(cause) if cause.status == Some(404))
             })
@@ -281,33 +294,35 @@ impl Observer {
             return Ok(live);
         }
         // A rule included the container: it is not a failure if the container was removed since.
-        Ok(match tolerate(self.read_by_path(container).await)? {
-            Ok(FoundPath::Absent(presence)) => Live::of(presence, self.now()),
+        Ok(match split_fatal(self.read_by_path(container).await)? {
+            Ok(FoundPath::Absent(presence)) => Live::with_presence(presence, self.now()),
             Ok(FoundPath::Here(_)) | Err(_) => live,
         })
     }
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if it is about to be created.
-    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live> {
+    async fn live_if_absent(&self, container: &Container, presence: Presence) -> Result<Live> {
         let will_be_created = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, CreationPolicy::Allowed(_));
-        let mut live = Live::of(presence, self.now());
-        if let Some(fields) = container.create.fields().filter(|_| will_be_created) {
-            let (itself, _) = catalogue::container(container.scope);
-            for (_, named, name) in forms::referenced_names(itself, &fields.values()) {
-                match tolerate(self.id(named, &name).await)? {
+        let mut live = Live::with_presence(presence, self.now());
+        if let Some(fields) = container.create.all_fields().filter(|_| will_be_created) {
+            let (container_kind, _) = catalogue::container(container.scope);
+            for (_, named, name) in forms::referenced_names(container_kind, &fields.values()) {
+                match split_fatal(self.find_id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
                     Err(cause) => {
                         let why = format!("could not look up `{}`", text::escape(&name));
                         let presence = Presence::Unreadable(cause.context(why));
-                        return Ok(Live::of(presence, self.now()));
+                        return Ok(Live::with_presence(presence, self.now()));
                     }
                 }
             }
         }
         for section in container.sections.iter().filter(|_| will_be_created) {
-            match tolerate(self.names_in(&container.path, section, &LiveEntries::Fresh).await)? {
+            match split_fatal(
+                self.resolve_names(&container.path, section, &LiveEntries::Fresh).await,
+            )? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {
                     live.sections.insert(section.section.section, LiveEntries::Unreadable(cause));
@@ -318,12 +333,12 @@ impl Observer {
     }
 
     /// Records that `container` exists at its path, with this `id`.
-    pub fn appeared(&self, container: &Container, id: u64) {
+    pub fn record_created(&self, container: &Container, id: u64) {
         self.memory.record_id(container.scope, &container.path, id);
     }
 
     /// Records that no container is at the path of `container` any more.
-    pub fn vanished(&self, container: &Container) {
+    pub fn record_removed(&self, container: &Container) {
         self.memory.forget(&container.path);
     }
 
@@ -333,29 +348,30 @@ impl Observer {
 
     /// Reads the declared sections of a container that exists.
     async fn read_present(&self, container: &Container, object: LiveObject) -> Result<Live> {
-        let (path, level) = (object.path.clone(), object.facts.level);
-        let stays_archived = object.facts.archived
+        let (path, level) = (object.path.clone(), object.facts.caller_level);
+        let stays_archived = object.facts.is_archived
             && !container.unarchives(|name: &str| match object.sections.get(name) {
                 Some(LiveEntries::One(entry)) => entry.as_deref(),
                 _ => None,
             });
-        let reads_lists = !stays_archived && object.facts.arrival.is_none();
-        let mut live = Live::of(Presence::Here(object.target, object.facts), object.read_at);
+        let reads_lists = !stays_archived && object.facts.import_state.is_none();
+        let mut live =
+            Live::with_presence(Presence::Here(object.target, object.facts), object.read_at);
         live.sections = object.sections;
         let sections = catalogue::sections(container.scope);
         let sections = sections.filter_map(|section| container.section(section.section));
         self.read_sections(container, &mut live, sections, (reads_lists, usize::MAX)).await?;
         if let Presence::Here(target, _) = &live.presence
-            && container.life.unlisted_projects.is_some()
+            && container.lifecycle.unlisted_projects.is_some()
         {
-            live.projects = Some(self.projects_below(target, &path, level).await?);
+            live.projects = Some(self.list_projects_below(target, &path, level).await?);
         }
         Ok(live)
     }
 }
 
-/// Turns an error into a cause, unless every further request would fail in the same way.
-fn tolerate<T>(read: Result<T>) -> Result<Result<T, Cause>> {
+/// Returns a fatal error as `Err`, and turns any other error into a cause.
+fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     match read {
         Err(error) if is_fatal(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),
@@ -364,5 +380,5 @@ fn tolerate<T>(read: Result<T>) -> Result<Result<T, Cause>> {
 
 /// True if every further request would fail in the same way.
 pub(crate) fn is_fatal(error: &ApiError) -> bool {
-    error.is_unauthorized() || error.is_over() || error.is_tls() || error.is_not_sent()
+    error.is_unauthorized() || error.is_run_over() || error.is_tls_failure() || error.is_not_sent()
 }

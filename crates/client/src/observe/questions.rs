@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, exist::list_below, find::id_of, tolerate};
+use super::{Observer, exist::list_below, find::id_of, split_fatal};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
@@ -13,9 +13,11 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, EntryPresence},
     field::{NamedObject, Scope},
-    kind::{Entries, Facts, LiveEntry, ReadSource, Removal, Section, Target, Wanted, forms},
+    kind::{
+        Entries, Facts, FieldSelection, LiveEntry, ReadSource, Removal, Section, Target, forms,
+    },
     level::{MAINTAINER, OWNER},
-    live::{CallerAccess, ExtraFact, Inherited, Live, LiveEntries, Presence, entry_ids},
+    live::{CallerAccess, ExtraFact, InheritedLevels, Live, LiveEntries, Presence, entry_ids},
     operation::{self, KeyFilter, Read, Request},
     page::Rows,
     release::DetectedRelease,
@@ -23,20 +25,21 @@ use crate::{
 };
 
 impl Observer {
-    /// Adds to `live` what was read for another container about the group above, so that the plan need
-    /// not ask and be made again.
-    pub fn recall(&self, container: &Container, live: &mut Live) {
-        let is_in_place = self.moves.above(&container.path).is_none();
+    /// Adds remembered facts about the group above to `live`, so that the plan need not ask for
+    /// them and be made again.
+    pub fn fill_from_memory(&self, container: &Container, live: &mut Live) {
+        let is_in_place = self.moves.nearest_group_above(&container.path).is_none();
         let group = group_of(&container.path).filter(|_| is_in_place).map(str::to_lowercase);
         let Some(group) = group else { return };
-        live.inherited = live.inherited.take().or_else(|| self.memory.inherited.recall(&group));
+        live.levels_above =
+            live.levels_above.take().or_else(|| self.memory.group_levels.recall(&group));
         live.group_above = live.group_above.take().or_else(|| self.memory.groups.recall(&group));
     }
 
     /// Answers a plan's question about a container.
     ///
     /// # Errors
-    /// As [`Self::container`].
+    /// As [`Self::read_container`].
     pub async fn answer(
         &self,
         container: &Container,
@@ -47,15 +50,16 @@ impl Observer {
             match question {
                 ExtraFact::Inherited => {
                     let home = self.live_path(&container.path).await?;
-                    live.inherited = Some(self.inherited_levels(&home).await?);
+                    live.levels_above = Some(self.inherited_levels(&home).await?);
                 }
-                ExtraFact::People => {
-                    let people = tolerate(self.people(container, &live.presence).await)?;
-                    live.people = Some(people.flatten());
+                ExtraFact::UsersWithAccess => {
+                    let people =
+                        split_fatal(self.users_with_access(container, &live.presence).await)?;
+                    live.users_with_access = Some(people.flatten());
                 }
-                ExtraFact::InheritedBefore => {
+                ExtraFact::InheritedAtFormerPath => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
-                        live.inherited_before = Some(self.inherited_levels(&former.path).await?);
+                        live.levels_above_former = Some(self.inherited_levels(&former.path).await?);
                     }
                 }
                 ExtraFact::GroupAbove => {
@@ -67,25 +71,25 @@ impl Observer {
                     live.group_above = Some(self.group_above(&home).await?);
                 }
                 ExtraFact::EntriesAbove(name) => {
-                    let above = self.entries_above(container, name).await?;
+                    let above = self.read_entries_above(container, name).await?;
                     live.entries_above.insert(name, above);
                 }
-                ExtraFact::Contents => {
+                ExtraFact::VisibilitiesBelow => {
                     if let Presence::Here(target, _) = &live.presence {
-                        live.contents = Some(self.contents(target).await?);
+                        live.visibilities_below = Some(self.read_visibilities(target).await?);
                     }
                 }
                 ExtraFact::CallerAccess => {
-                    live.caller_access = Some(self.callers_access(container, live).await?);
+                    live.caller_access = Some(self.read_caller_access(container, live).await?);
                 }
                 ExtraFact::Shares => {
                     let path = self.live_project_path(&container.path).await?;
-                    let shares = tolerate(self.shares(&path).await)?.flatten();
+                    let shares = split_fatal(self.read_shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(LiveEntries::Unreadable, LiveEntries::Within);
                     live.sections.insert(shares::SECTION, shares);
                 }
                 ExtraFact::Entries(name) => {
-                    let entries = self.entries(container, live, name).await?;
+                    let entries = self.read_entry_ids(container, live, name).await?;
                     live.names.insert_entries(name, entries);
                 }
                 ExtraFact::Release => live.release = self.release().await?,
@@ -100,9 +104,10 @@ impl Observer {
         let read = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
-            Ok(version.map_or(DetectedRelease::Hidden, DetectedRelease::Is))
+            Ok(version.map_or(DetectedRelease::Hidden, DetectedRelease::Known))
         };
-        Ok(tolerate(self.memory.release.read("", read).await)?.unwrap_or(DetectedRelease::Hidden))
+        Ok(split_fatal(self.memory.release.read("", read).await)?
+            .unwrap_or(DetectedRelease::Hidden))
     }
 
     /// The live entries of a section. A section that was read already is not read again.
@@ -116,12 +121,12 @@ impl Observer {
         if let Some(entries) = live.sections.get(kind.section) {
             return Ok(entries.clone());
         }
-        let nothing = DeclaredSection::with(kind, &container.origin, Vec::new());
-        self.section(&nothing, (target, facts), &[]).await
+        let empty_section = DeclaredSection::with_entries(kind, &container.origin, Vec::new());
+        self.read_section(&empty_section, (target, facts), &[]).await
     }
 
     /// Adds the ids of entries of other sections that rows name, declared or live.
-    pub(super) async fn entries_in_rows(
+    pub(super) async fn add_row_entry_ids(
         &self,
         container: &Container,
         live: &mut Live,
@@ -132,7 +137,7 @@ impl Observer {
             if !parts.any(|field| field.relations.names_entries.is_some()) {
                 continue;
             }
-            let declared = section.entries.iter().map(|entry| forms::plain(&entry.values()));
+            let declared = section.entries.iter().map(|entry| forms::plain_fields(&entry.values()));
             let entries = live.sections.get(section.section.section);
             let entries = entries.and_then(|entries| entries.entries().ok()).into_iter().flatten();
             let shown = entries.map(|entry| entry.fields.raw().clone());
@@ -143,21 +148,21 @@ impl Observer {
             }
         }
         for name in named {
-            let entries = self.entries(container, live, name).await?;
+            let entries = self.read_entry_ids(container, live, name).await?;
             live.names.insert_entries(name, entries);
         }
         Ok(())
     }
 
     /// The groups that the project at `path` is shared with.
-    async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
-        let object = self.object(Scope::Project, path, &KeyFilter::All).await?;
-        let of = catalogue::section(Scope::Project, shares::SECTION);
-        let shares = of.and_then(|of| of.read_within(&object, Wanted::All));
+    async fn read_shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
+        let object = self.get_container_object(Scope::Project, path, &KeyFilter::All).await?;
+        let shares_kind = catalogue::section(Scope::Project, shares::SECTION);
+        let shares = shares_kind.and_then(|of| of.read_nested(&object, FieldSelection::All));
         Ok(shares.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
 
-    async fn entries(
+    async fn read_entry_ids(
         &self,
         container: &Container,
         live: &Live,
@@ -176,28 +181,28 @@ impl Observer {
     }
 
     /// The names of the entries of the section `name` in the groups above, as far as they can be read.
-    async fn entries_above(
+    async fn read_entries_above(
         &self,
         container: &Container,
         name: &str,
     ) -> Result<BTreeMap<String, Arc<str>>> {
         let mut above = BTreeMap::new();
-        let Some(of) = catalogue::section(Scope::Group, name) else { return Ok(above) };
-        let ReadSource::List(list) = of.home.place else { return Ok(above) };
+        let Some(group_section) = catalogue::section(Scope::Group, name) else { return Ok(above) };
+        let ReadSource::List(list) = group_section.home.place else { return Ok(above) };
         for group in groups_above(&container.path) {
             let live = self.live_group_path(group).await?;
             let read = async || {
-                let request = of.home.list_request(list.request().arg("id", &live));
-                let rows = self.client.list_rows(request, of.home.rows).await?;
+                let request = group_section.home.list_request(list.request().arg("id", &live));
+                let rows = self.client.list_rows(request, group_section.home.rows).await?;
                 let nothing = BTreeSet::new();
-                let reader = of.reader(Wanted::Only(&nothing));
-                let rows = rows.iter().filter(|raw| !of.home.is_inherited(raw));
-                let names = rows.map(|raw| of.name(reader.read(raw).fields.raw()));
+                let reader = group_section.reader(FieldSelection::Only(&nothing));
+                let rows = rows.iter().filter(|raw| !group_section.home.is_inherited(raw));
+                let names = rows.map(|raw| group_section.name(reader.read(raw).fields.raw()));
                 Ok(names.collect::<Vec<_>>().into())
             };
             let key = format!("{name} {}", live.to_lowercase());
             let names: Arc<[String]> =
-                tolerate(self.memory.entries.read(&key, read).await)?.unwrap_or_default();
+                split_fatal(self.memory.entries.read(&key, read).await)?.unwrap_or_default();
             above.extend(names.iter().map(|name| (name.clone(), group.into())));
         }
         Ok(above)
@@ -205,29 +210,29 @@ impl Observer {
 
     /// The paths of the groups and projects in the group `target`, each with its visibility, as far as they
     /// can be read.
-    async fn contents(&self, target: &Target) -> Result<Vec<(Arc<str>, String)>> {
+    async fn read_visibilities(&self, target: &Target) -> Result<Vec<(Arc<str>, String)>> {
         let mut contents = Vec::new();
         for scope in Scope::ALL {
-            let itself = catalogue::lookup(scope);
+            let lookup = catalogue::container_lookup(scope);
             let list = target.addressed(list_below(scope));
-            let wanted = KeyFilter::keys(["id", itself.path, "visibility"]);
-            let all = tolerate(self.list_all(scope, list, &wanted).await)?.unwrap_or_default();
+            let wanted = KeyFilter::keys(["id", lookup.path, "visibility"]);
+            let all = split_fatal(self.list_all(scope, list, &wanted).await)?.unwrap_or_default();
             contents.extend(all.iter().filter_map(|raw| {
-                Some((itself.path_in(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
+                Some((lookup.path_in(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
             }));
         }
         Ok(contents)
     }
 
     /// The access levels in the group above the container at `path`.
-    async fn inherited_levels(&self, path: &str) -> Result<Inherited> {
+    async fn inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
-        Ok(tolerate(self.levels(group).await)?.unwrap_or_default())
+        Ok(split_fatal(self.levels_in_group(group).await)?.unwrap_or_default())
     }
 
-    /// The users who have access to a project, or maintain a group, once it is in its place and the declared
-    /// shares exist, from anywhere.
-    async fn people(
+    /// Reads the users who will have access to a project, or maintain a group, at its declared path
+    /// and with its declared shares.
+    async fn users_with_access(
         &self,
         project: &Container,
         presence: &Presence,
@@ -236,29 +241,29 @@ impl Observer {
             return Ok(Ok(self.maintainers(project).await?));
         }
         let path = self.live_project_path(&project.path).await?;
-        let all = operation::MEMBER_LIST_ALL.request().arg("id", &path);
+        let all_members = operation::MEMBER_LIST_ALL.request().arg("id", &path);
         let levels = match presence {
-            Presence::Here(Target { former: Some(former), .. }, _) if former.transfers => {
-                let shares = match self.shares(&path).await? {
+            Presence::Here(Target { former: Some(former), .. }, _) if former.is_transferred => {
+                let shares = match self.read_shares(&path).await? {
                     Ok(shares) => shares,
-                    Err(unread) => return Ok(Err(unread)),
+                    Err(cause) => return Ok(Err(cause)),
                 };
                 let direct = operation::MEMBER_LIST.request().arg("id", &path);
                 let home = self.live_path(&project.path).await?;
                 let mut levels = self.initial_levels(&home).await?;
-                levels.extend(self.levels_in(direct).await?);
+                levels.extend(self.read_levels(direct).await?);
                 for share in shares {
                     let group = share.fields.raw().get("group").and_then(Json::as_str);
-                    levels.extend(&*self.levels(group.unwrap_or_default()).await?);
+                    levels.extend(&*self.levels_in_group(group.unwrap_or_default()).await?);
                 }
                 levels
             }
-            Presence::Here(..) => self.levels_in(all).await?,
+            Presence::Here(..) => self.read_levels(all_members).await?,
             _ => self.initial_levels(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
         for group in declared_shares(project) {
-            people.extend(self.members(group).await?.keys());
+            people.extend(self.levels_in_declared_group(group).await?.keys());
         }
         Ok(Ok(people))
     }
@@ -266,12 +271,12 @@ impl Observer {
     /// The users who maintain a group once its declared shares exist, or may do so.
     async fn maintainers(&self, group: &Container) -> Result<BTreeSet<u64>> {
         let live = self.live_group_path(&group.path).await?;
-        let mut levels = match self.levels(&live).await {
+        let mut levels = match self.levels_in_group(&live).await {
             Err(error) if error.is_not_found() => self.initial_levels(&live).await?,
             levels => BTreeMap::clone(&*levels?),
         };
         for group in declared_shares(group) {
-            for (user, level) in self.members(group).await?.iter() {
+            for (user, level) in self.levels_in_declared_group(group).await?.iter() {
                 let highest = levels.entry(*user).or_insert(*level);
                 *highest = (*highest).max(*level);
             }
@@ -281,8 +286,8 @@ impl Observer {
     }
 
     /// The access levels in the group that is declared at `path`; of a missing one, that of its creator.
-    async fn members(&self, path: &str) -> Result<Inherited> {
-        match self.levels(&self.live_group_path(path).await?).await {
+    async fn levels_in_declared_group(&self, path: &str) -> Result<InheritedLevels> {
+        match self.levels_in_group(&self.live_group_path(path).await?).await {
             Err(error) if error.is_not_found() => {
                 Ok(Arc::new(BTreeMap::from([(self.caller.id, OWNER)])))
             }
@@ -294,7 +299,7 @@ impl Observer {
     /// yet. Who creates a top-level group owns it.
     async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         for group in groups_above(path) {
-            match self.levels(group).await {
+            match self.levels_in_group(group).await {
                 Err(error) if error.is_not_found() => {}
                 levels => return Ok(BTreeMap::clone(&*levels?)),
             }
@@ -308,22 +313,23 @@ impl Observer {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
             // A group that does not exist yet starts with what counts above.
-            let mut object = match self.object(Scope::Group, group, &KeyFilter::All).await {
-                Err(error) if error.is_not_found() => Object::new(),
-                object => object?,
-            };
+            let mut object =
+                match self.get_container_object(Scope::Group, group, &KeyFilter::All).await {
+                    Err(error) if error.is_not_found() => Object::new(),
+                    object => object?,
+                };
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();
             let inherited = outer.get(constraints::SETTINGS_ABOVE).and_then(Json::as_object);
             let mut settings = inherited.cloned().unwrap_or_default();
-            let here = object
-                .iter()
-                .filter(|(name, _)| constraints::all().any(|row| row.by.field == **name));
+            let here = object.iter().filter(|(name, _)| {
+                constraints::all_constraints().any(|row| row.by.field == **name)
+            });
             let here: Object = here.map(|(name, value)| (name.clone(), value.clone())).collect();
             settings.insert(group.to_lowercase(), here.into());
             object.insert(constraints::SETTINGS_ABOVE.to_owned(), settings.into());
-            for row in constraints::all().filter(|row| row.every) {
+            for row in constraints::all_constraints().filter(|row| row.every) {
                 let (name, key) = (&row.by.field, row.deciding_groups_key());
                 let is_here = object.get(name) == Some(&Json::Bool(true));
                 let above = outer.get(&key).and_then(Json::as_array).into_iter().flatten();
@@ -338,19 +344,19 @@ impl Observer {
             Ok(Arc::new(object))
         };
         let object = self.memory.groups.read(&group.to_lowercase(), read).await;
-        Ok(tolerate(object)?.unwrap_or_default())
+        Ok(split_fatal(object)?.unwrap_or_default())
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.
-    async fn levels(&self, group: &str) -> Result<Inherited> {
+    async fn levels_in_group(&self, group: &str) -> Result<InheritedLevels> {
         let read = async || {
             let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
-            Ok(Arc::new(self.levels_in(all).await?))
+            Ok(Arc::new(self.read_levels(all).await?))
         };
-        self.memory.inherited.read(&group.to_lowercase(), read).await
+        self.memory.group_levels.read(&group.to_lowercase(), read).await
     }
 
-    async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
+    async fn read_levels(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
         let members = self.client.list_rows(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
@@ -367,29 +373,29 @@ impl Observer {
     }
 
     /// The caller's level in a list of `levels`.
-    fn callers_level(&self, levels: Result<Inherited>) -> Result<Result<u8, Cause>> {
+    fn pick_caller_level(&self, levels: Result<InheritedLevels>) -> Result<Result<u8, Cause>> {
         match levels {
-            // A member would see the group, so this means level 0.
+            // A member can see the group, so a 404 means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
-            levels => tolerate(levels.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
+            levels => split_fatal(levels.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
         }
     }
 
     /// How the caller gets access to a container.
-    async fn callers_access(&self, container: &Container, live: &Live) -> Result<CallerAccess> {
+    async fn read_caller_access(&self, container: &Container, live: &Live) -> Result<CallerAccess> {
         let path = self.live_path(&container.path).await?;
         // The object of a project shows memberships only; that of a group includes shares.
         let direct = match &live.presence {
             Presence::Here(_, facts) if container.scope == Scope::Project => {
-                Ok(facts.level.unwrap_or(0))
+                Ok(facts.caller_level.unwrap_or(0))
             }
             _ => {
                 let list = operation::GROUP_MEMBER_LIST.request().arg("id", &path);
-                self.callers_level(self.levels_in(list).await.map(Arc::new))?
+                self.pick_caller_level(self.read_levels(list).await.map(Arc::new))?
             }
         };
         let inherited = match group_of(&path) {
-            Some(group) => self.callers_level(self.levels(group).await)?,
+            Some(group) => self.pick_caller_level(self.levels_in_group(group).await)?,
             None => Ok(0),
         };
         let otherwise = match (direct, inherited) {
@@ -407,11 +413,11 @@ impl Observer {
             for entry in entries {
                 let path = entry.fields.raw().get(*name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
-                    groups.insert(id, self.callers_level(self.levels(path).await)?);
+                    groups.insert(id, self.pick_caller_level(self.levels_in_group(path).await)?);
                 }
             }
         }
-        Ok(CallerAccess { otherwise, groups })
+        Ok(CallerAccess { without_shares: otherwise, groups })
     }
 }
 
@@ -420,5 +426,5 @@ fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     let shares = container.entries(shares::SECTION);
     let shares =
         shares.filter(|share| share.state == EntryPresence::Present).map(|share| &*share.key);
-    shares.chain(container.life.shares_above.iter().map(|group| &**group))
+    shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
 }

@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use super::{
     Observer, exist,
     find::{LiveObject, Sender},
-    keys, tolerate,
+    keys, split_fatal,
 };
 use crate::{
     api::Result,
@@ -51,19 +51,19 @@ struct RosterReader<'a> {
 type ListedRows = (Vec<Object>, bool);
 
 impl Observer {
-    /// The existing containers that `ask` requests.
+    /// Reads the existing containers that `query` requests.
     ///
     /// # Errors
     /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. Any other failure
     /// leaves out the containers of that list.
-    pub async fn roster(&self, ask: &RosterQuery<'_>) -> Result<Roster> {
+    pub async fn read_roster(&self, query: &RosterQuery<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
-        let reader = RosterReader { observer: self, query: ask, wanted: keys::roster_keys(ask) };
+        let reader = RosterReader { observer: self, query, wanted: keys::roster_keys(query) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
-            for root in reader.roots(scope).await? {
+            for root in reader.list_roots(scope).await? {
                 if root.is_empty() {
-                    match tolerate(reader.top_level_groups(scope).await)? {
+                    match split_fatal(reader.top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
                         Err(cause) => roster.incomplete.push(("**".into(), cause)),
                     }
@@ -73,12 +73,12 @@ impl Observer {
             }
         }
         let lists = roots.into_iter().map(async |(scope, root)| {
-            let list = reader.all_below(scope, &root).await;
+            let list = reader.list_root(scope, &root).await;
             (scope, root, list)
         });
         let mut lists = stream::iter(lists).buffered(MAX_CONCURRENT);
         while let Some((scope, root, list)) = lists.next().await {
-            let failed = match tolerate(list)? {
+            let failed = match split_fatal(list)? {
                 Ok(Some(listed)) => reader.add_rows(scope, listed, &mut rows, &mut roster).await?,
                 Ok(None) => {
                     roster.absent_roots.push(root);
@@ -86,8 +86,8 @@ impl Observer {
                 }
                 Err(cause) => Some(cause),
             };
-            let all = format!("{root}/**").into();
-            roster.incomplete.extend(failed.map(|cause| (all, cause)));
+            let missing_glob = format!("{root}/**").into();
+            roster.incomplete.extend(failed.map(|cause| (missing_glob, cause)));
         }
         *lock(&self.memory.roster_rows) = RosterRows { by_path: rows, read_at };
         Ok(roster)
@@ -107,12 +107,14 @@ impl Observer {
         let mut others = Vec::new();
         for container in containers {
             // A container that moves is looked for at all its paths.
-            let moves =
-                self.moves.at(&container.path).or(self.moves.former_occupant(&container.path));
+            let moves = self
+                .moves
+                .declared_at(&container.path)
+                .or(self.moves.former_occupant(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
             let row = row.map(|row| LiveObject { read_at, ..self.parse(container, &row) });
-            match row.filter(|row| row.facts.deleting.is_none()) {
+            match row.filter(|row| row.facts.deletion_mark.is_none()) {
                 // If the receiver is closed, the run is over.
                 row @ Some(_) => drop(sender.send((container, row)).await),
                 None => others.push(*container),
@@ -125,26 +127,27 @@ impl Observer {
 impl RosterReader<'_> {
     /// The groups whose lists are needed, by their live paths, none inside another; an empty path
     /// means everywhere.
-    async fn roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
+    async fn list_roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
         let globs = self.query.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
-        for root in exist::roots(globs) {
+        for root in exist::glob_roots(globs) {
             roots.insert(observer.live_group_path(&root).await?);
             // Before a group moves to this path, its contents are still below its old path.
             for group in observer.moves.groups_below(&root) {
                 roots.insert(observer.live_group_path(group).await?.to_lowercase());
             }
         }
-        Ok(exist::outermost(&roots))
+        Ok(exist::outermost_paths(&roots))
     }
 
     /// The paths of the top-level groups that are requested, or that may contain requested
     /// containers.
     async fn top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
         let groups = self.observer.list_top_level(&self.wanted).await?;
-        let paths = groups.iter().map(|group| catalogue::lookup(Scope::Group).path_in(group));
+        let paths =
+            groups.iter().map(|group| catalogue::container_lookup(Scope::Group).path_in(group));
         let matching = paths.filter(|path| {
-            let home = self.observer.moves.home(path).to_lowercase();
+            let home = self.observer.moves.declared_path(path).to_lowercase();
             let mut globs = self.query.globs.iter().filter(|(of, _)| *of == scope);
             globs.any(|(_, glob)| exist::may_match_in(glob, &home))
         });
@@ -153,12 +156,12 @@ impl RosterReader<'_> {
 
     /// Everything of `scope` at and below `root`: a group, a user or a project; `None` if there is
     /// none.
-    async fn all_below(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
+    async fn list_root(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
         let (observer, wanted) = (self.observer, &self.wanted);
         let group_list =
             observer.list_all(scope, exist::list_below(scope).arg("id", root), wanted).await;
-        if let Some(mut rows) = unless_absent(group_list)? {
-            if scope == Scope::Group && (self.query.classify)(scope, root) != PathClass::Other {
+        if let Some(mut rows) = none_if_absent(group_list)? {
+            if scope == Scope::Group && (self.query.classify)(scope, root) != PathClass::Unmatched {
                 rows.extend(observer.find_at(scope, root, wanted).await?);
             }
             return Ok(Some((rows, false)));
@@ -168,7 +171,7 @@ impl RosterReader<'_> {
             Scope::Project if !root.contains('/') => {
                 let list = operation::USER_PROJECTS.request().arg("user_id", root);
                 let user_list = observer.list_all(scope, list, wanted).await;
-                Ok(unless_absent(user_list)?.map(|rows| (rows, true)))
+                Ok(none_if_absent(user_list)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
                 let project = observer.find_at(scope, root, wanted).await?;
@@ -185,7 +188,7 @@ impl RosterReader<'_> {
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
-        let lookup = catalogue::lookup(scope);
+        let lookup = catalogue::container_lookup(scope);
         let (start, mut without_level) = (roster.members.len(), Vec::new());
         for row in listed {
             let path = lookup.path_in(&row).to_owned();
@@ -193,27 +196,27 @@ impl RosterReader<'_> {
             if class == PathClass::Included {
                 let facts = (lookup.facts)(&row);
                 let personal = is_personal.then_some(Exception::Personal);
-                let mut exception = Exception::by_itself(&facts).or(personal);
-                if exception.is_none() && !self.observer.caller.administrator {
-                    exception = Exception::by_role(facts.level);
-                    if facts.level.is_none() {
+                let mut exception = Exception::from_facts(&facts).or(personal);
+                if exception.is_none() && !self.observer.caller.is_administrator {
+                    exception = Exception::from_role(facts.caller_level);
+                    if facts.caller_level.is_none() {
                         without_level.push((roster.members.len(), path.clone(), facts.id));
                     }
                 }
                 roster.members.push(MatchedContainer { scope, path: path.clone(), exception });
             }
-            if class != PathClass::Other {
+            if class != PathClass::Unmatched {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }
         let levels = without_level.into_iter().map(async |(at, path, id)| {
-            let level = self.level_of(scope, &path, id).await;
+            let level = self.read_level(scope, &path, id).await;
             (at, level)
         });
         let mut levels = stream::iter(levels).buffered(MAX_CONCURRENT);
         while let Some((at, level)) = levels.next().await {
-            match tolerate(level)? {
-                Ok(level) => roster.members[at].exception = Exception::by_role(level),
+            match split_fatal(level)? {
+                Ok(level) => roster.members[at].exception = Exception::from_role(level),
                 // Without the level it is unknown which of them are excluded.
                 Err(cause) => {
                     roster.members.truncate(start);
@@ -225,18 +228,18 @@ impl RosterReader<'_> {
     }
 
     /// The caller's access level to the container at `path`, where a list lacks it.
-    async fn level_of(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
-        let itself = catalogue::lookup(scope);
-        if let (Some(_), Some(id)) = (itself.level, id) {
-            return self.observer.level(scope, id).await;
+    async fn read_level(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
+        let lookup = catalogue::container_lookup(scope);
+        if let (Some(_), Some(id)) = (lookup.level, id) {
+            return self.observer.caller_level(scope, id).await;
         }
         let object = self.observer.find_at(scope, path, &exist::identity_keys(scope)).await?;
-        Ok(object.and_then(|raw| (itself.facts)(&raw).level))
+        Ok(object.and_then(|raw| (lookup.facts)(&raw).caller_level))
     }
 }
 
-/// The result of a read; `None` after a 404.
-fn unless_absent<T>(read: Result<T>) -> Result<Option<T>> {
+/// Turns a 404 into `None`.
+fn none_if_absent<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_not_found() => Ok(None),
         read => read.map(Some),

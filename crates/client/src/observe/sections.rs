@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future;
 
-use super::{Observer, find::id_of, is_fatal, tolerate};
+use super::{Observer, find::id_of, is_fatal, split_fatal};
 use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
@@ -12,8 +12,8 @@ use crate::{
     desired::{Container, DeclaredSection, EntryPresence, Unlisted},
     field::Tier,
     kind::{
-        Absence, CollectionTrait, Detail, Facts, LiveEntry, Parent, ReadSource, Section, Target,
-        Wanted, calls, risk,
+        Absence, CollectionTrait, Detail, Facts, FieldSelection, LiveEntry, Parent, ReadSource,
+        Section, Target, calls, risk,
     },
     live::{Live, LiveEntries, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
@@ -26,11 +26,11 @@ use crate::{
 type ParentId = (String, u64);
 
 impl Observer {
-    /// Reads a section whose entries have parents in another section. Reads that section first, unless
-    /// `live` contains it; then the entries of each parent that a declared entry names; if none is
-    /// named, as for an export and for a section without entries, those of all parents. Adds the ids of
-    /// the parents to `live`.
-    pub(super) async fn nested(
+    /// Reads a section whose entries have parents in another section. Reads the parents first,
+    /// unless `live` contains them. Then reads the entries of each parent that a declared entry
+    /// names, or of all parents if none is named, as for an export. Adds the ids of the parents to
+    /// `live`.
+    pub(super) async fn read_nested_section(
         &self,
         container: &Container,
         section: &DeclaredSection,
@@ -43,10 +43,10 @@ impl Observer {
         let Some(kind) = catalogue::section(container.scope, parent.section) else {
             return Ok(LiveEntries::Partial(Cause::new("the section of its parents is unknown")));
         };
-        let all = self.entries_of(kind, container, (&target, &facts), live).await?;
-        let ids = entry_ids(kind, container, &all);
+        let parent_entries = self.entries_of(kind, container, (&target, &facts), live).await?;
+        let ids = entry_ids(kind, container, &parent_entries);
         live.names.insert_entries(parent.section, ids);
-        let all = match all.entries() {
+        let all = match parent_entries.entries() {
             Ok(all) => all,
             Err(cause) => return Ok(LiveEntries::Unreadable(cause.clone())),
         };
@@ -72,13 +72,13 @@ impl Observer {
         let parents = parents.into_iter().filter(|(_, ids)| ids.len() == 1);
         let parents: Vec<_> = parents.map(|(name, ids)| (name, ids[0])).collect();
         let (began, name) = (self.now(), section.section.section);
-        let entries = self.section(section, (&target, &facts), &parents).await?;
+        let entries = self.read_section(section, (&target, &facts), &parents).await?;
         live.times.sections.insert(name, ReadTime { began, ended: self.now() });
         Ok(entries)
     }
 
     /// Reads a section of the container `target`; below its `parents` if it has some.
-    pub(super) async fn section(
+    pub(super) async fn read_section(
         &self,
         section: &DeclaredSection,
         (target, facts): (&Target, &Facts),
@@ -86,7 +86,7 @@ impl Observer {
     ) -> Result<LiveEntries> {
         let names = section.names().collect();
         let home = section.section.home;
-        let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
+        let sees_all = self.caller.is_administrator || facts.caller_level >= Some(home.seen_from());
         let reader = SectionReader {
             observer: self,
             kind: section.section,
@@ -95,17 +95,21 @@ impl Observer {
             target,
             sees_all,
         };
-        let result = reader.read(facts, parents).await;
-        let off = home.closing_settings(facts).map(|off| switched_off(section.section, off));
-        match (result, off) {
+        let result = reader.read_entries(facts, parents).await;
+        let switched_off_cause =
+            home.closing_settings(facts).map(|off| explain_switched_off(section.section, off));
+        match (result, switched_off_cause) {
             (Err(error), _) if is_fatal(&error) => Err(error),
             (Err(error), Some(off)) if error.is_forbidden() => Ok(LiveEntries::Unreadable(off)),
             (Err(error), _) if error.page_error().is_some() => {
                 Ok(LiveEntries::Partial(Cause::from(&error)))
             }
-            (Err(error), _) => {
-                Ok(LiveEntries::Unreadable(refused(section.section, facts, sees_all, &error)))
-            }
+            (Err(error), _) => Ok(LiveEntries::Unreadable(explain_refusal(
+                section.section,
+                facts,
+                sees_all,
+                &error,
+            ))),
             // Some lists are then empty, whatever exists.
             (Ok(collection), Some(off)) if collection.entries().is_ok_and(<[_]>::is_empty) => {
                 Ok(LiveEntries::Unreadable(off))
@@ -128,27 +132,27 @@ struct SectionReader<'a> {
 }
 
 impl SectionReader<'_> {
-    async fn read(&self, facts: &Facts, parents: &[ParentId]) -> Result<LiveEntries> {
+    async fn read_entries(&self, facts: &Facts, parents: &[ParentId]) -> Result<LiveEntries> {
         let home = self.kind.home;
         Ok(match home.place {
-            ReadSource::Part { .. } => {
+            ReadSource::ObjectField { .. } => {
                 LiveEntries::Partial("it names something that the token cannot see".into())
             }
-            ReadSource::Container | ReadSource::Object | ReadSource::In(_) => {
+            ReadSource::Container | ReadSource::Object | ReadSource::ListField(_) => {
                 let noun = self.target.scope.noun();
                 LiveEntries::Partial(format!("it was not part of the {noun} object").into())
             }
             ReadSource::List(_) if !self.sees_all => {
-                let role = role(home.seen_from());
+                let role = role_name(home.seen_from());
                 let why =
                     format!("the token's role is below {role}, so the list may be incomplete");
                 LiveEntries::Partial(why.into())
             }
             ReadSource::List(op) => match home.parent {
-                Some(parent) => self.lists(parent, op, parents).await?,
-                None => self.list(op).await?,
+                Some(parent) => self.read_lists_of_parents(parent, op, parents).await?,
+                None => self.read_list(op).await?,
             },
-            ReadSource::Optional(op) => self.optional(op, facts).await?,
+            ReadSource::Optional(op) => self.read_optional(op, facts).await?,
         })
     }
 
@@ -156,23 +160,23 @@ impl SectionReader<'_> {
         self.target.addressed(op.request())
     }
 
-    /// Why `rows` cannot be used, if a value in them has the wrong type.
-    fn mistyped<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<LiveEntries> {
+    /// Returns an unreadable section if a value in `rows` has the wrong type.
+    fn check_types<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<LiveEntries> {
         let key = rows.into_iter().find_map(|raw| self.kind.mistyped_key(raw))?;
         let noun = self.kind.noun;
         let cause =
             Cause::new(format!("the service shows a {noun} whose `{key}` has the wrong type"));
-        Some(LiveEntries::Unreadable(cause.help(PROXY)))
+        Some(LiveEntries::Unreadable(cause.help(PROXY_HELP)))
     }
 
     /// Reads the list of each parent in `parents`.
-    async fn lists(
+    async fn read_lists_of_parents(
         &self,
         parent: &Parent,
         op: Op<Read>,
         parents: &[ParentId],
     ) -> Result<LiveEntries> {
-        let reader = self.kind.reader(Wanted::Only(&self.names));
+        let reader = self.kind.reader(FieldSelection::Only(&self.names));
         let lists = parents
             .iter()
             .map(|(_, id)| self.rows_below(self.kind, self.request(op).arg(parent.argument, id)));
@@ -183,17 +187,17 @@ impl SectionReader<'_> {
                 let why = format!("the service does not show the {noun} of `{name}`");
                 return Ok(LiveEntries::Partial(why.into()));
             };
-            if let Some(mistyped) = self.mistyped(&rows) {
+            if let Some(mistyped) = self.check_types(&rows) {
                 return Ok(mistyped);
             }
             let direct = rows.into_iter().filter(|raw| !self.kind.home.is_inherited(raw));
-            entries.extend(direct.map(|raw| reader.read(&parent.complete(raw, name, *id))));
+            entries.extend(direct.map(|raw| reader.read(&parent.add_parent(raw, name, *id))));
         }
         Ok(LiveEntries::Within(entries))
     }
 
-    /// The complete list that `request` returns, or that is in the object that it returns; `None` if
-    /// the object does not contain it.
+    /// Reads the complete list that `request` returns, directly or within an object; `None` if the
+    /// object does not contain it.
     async fn rows_below(
         &self,
         kind: Section,
@@ -208,54 +212,55 @@ impl SectionReader<'_> {
         let answer = client.get_object(request, &["id"]).await?;
         let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
         let rows = rows.iter().map(|row| {
-            let mut keys = home.rows.keys.iter().chain(home.rows.also);
+            let mut keys = home.rows.keys.iter().chain(home.rows.other_keys);
             row.as_object().filter(|row| keys.all(|key| row.contains_key(*key))).cloned()
         });
         Ok(rows.collect())
     }
 
     /// Reads a list to its end.
-    async fn list(&self, op: Op<Read>) -> Result<LiveEntries> {
+    async fn read_list(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, section, home) = (self.kind, self.section, self.kind.home);
-        let reader = kind.reader(Wanted::Only(&self.names));
+        let reader = kind.reader(FieldSelection::Only(&self.names));
         let request = home.list_request(self.request(op));
         let all = self.observer.client.list_rows(request, home.rows).await?;
-        if let Some(mistyped) = self.mistyped(all.iter()) {
+        if let Some(mistyped) = self.check_types(all.iter()) {
             return Ok(mistyped);
         }
-        let itself = self.target.id.filter(|_| kind.traits.contains(&CollectionTrait::ListsItself));
+        let own_id = self.target.id.filter(|_| kind.traits.contains(&CollectionTrait::ListsItself));
         let mut details = match kind.detail.zip(home.operations.get) {
-            Some((detail, get)) => self.details(detail, get, &all).await?,
+            Some((detail, get)) => self.read_details(detail, get, &all).await?,
             None => BTreeMap::new(),
         };
-        let mut parts = self.parts(&all).await?;
+        let mut parts = self.copy_parts(&all).await?;
         let mut positions = 0..;
         let all = all.filter_map(|raw| {
             let at = positions.next().unwrap_or_default();
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
-            // To remove an inherited entry here is a problem of the plan, and so may be another one.
+            // Show inherited entries that the plan must report as a problem.
             let is_shown = kind.detail.is_some() && home.is_inherited(&raw) && {
                 let name = shown_name(kind, &raw);
-                let only = kind.only_one(&name);
+                let only = kind.exclusive_group(&name);
                 let mut others = section.entries.iter().filter(|other| other.key != name);
                 section.is_removed(&name)
-                    || only
-                        .is_some_and(|it| others.any(|other| kind.only_one(&other.key) == Some(it)))
+                    || only.is_some_and(|it| {
+                        others.any(|other| kind.exclusive_group(&other.key) == Some(it))
+                    })
             };
-            let is_itself = itself.is_some() && id_of(&raw) == itself;
+            let is_itself = own_id.is_some() && id_of(&raw) == own_id;
             ((is_shown || !home.is_inherited(&raw)) && !is_itself).then(|| reader.read(&raw))
         });
         self.with_side_list(all).await.map(LiveEntries::Complete)
     }
 
-    /// The entries of other sections that belong to those of `listed` with one declared name, by their
-    /// places in the list: with other parts they are no copies. Parts that cannot be read equal no
-    /// others.
-    async fn parts(&self, listed: &[Object]) -> Result<BTreeMap<usize, Object>> {
+    /// Reads the entries below those of `listed` that share a declared name, by their positions in
+    /// the list: entries with different parts are not copies of each other. Parts that cannot be
+    /// read equal no other parts.
+    async fn copy_parts(&self, listed: &[Object]) -> Result<BTreeMap<usize, Object>> {
         let mut parts: BTreeMap<usize, Object> = BTreeMap::new();
-        let below: Vec<_> = copies::parts(self.kind).collect();
-        if below.is_empty() || !self.kind.may_come_twice() {
+        let below: Vec<_> = copies::child_sections(self.kind).collect();
+        if below.is_empty() || !self.kind.allows_duplicates() {
             return Ok(parts);
         }
         let declared = self.section.entries.iter().map(|entry| &*entry.key);
@@ -270,7 +275,7 @@ impl SectionReader<'_> {
             for (part, parent) in &below {
                 let ReadSource::List(op) = part.home.place else { continue };
                 let request = self.request(op).arg(parent.argument, id);
-                let rows = match tolerate(self.rows_below(*part, request).await)? {
+                let rows = match split_fatal(self.rows_below(*part, request).await)? {
                     Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
                     _ => id.into(),
                 };
@@ -280,10 +285,10 @@ impl SectionReader<'_> {
         Ok(parts)
     }
 
-    /// Reads each of the listed entries that is declared, by its name, or may be removed with a
-    /// protection; or all if [`Detail::fields`] are declared; by their places in the list. An export,
-    /// which declares none, reads all.
-    async fn details(
+    /// Reads the details of listed entries that are declared, or that may be removed although they
+    /// have a protective field; of all entries if [`Detail::fields`] are declared or for an export.
+    /// Returns them by their positions in the list.
+    async fn read_details(
         &self,
         detail: Detail,
         get: Op<Read>,
@@ -302,7 +307,8 @@ impl SectionReader<'_> {
                 let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
                 keys.contains(&*name)
                     || (goes
-                        && risk::protective_fields(self.kind).any(|name| self.kind.has(raw, name)))
+                        && risk::protective_fields(self.kind)
+                            .any(|name| self.kind.has_field(raw, name)))
             };
             let request = home.entry_request(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
@@ -314,7 +320,7 @@ impl SectionReader<'_> {
     }
 
     /// Reads a single object.
-    async fn optional(&self, op: Op<Read>, facts: &Facts) -> Result<LiveEntries> {
+    async fn read_optional(&self, op: Op<Read>, facts: &Facts) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
         let (request, keys) = (self.request(op), kind.home.rows.keys);
         let read = match kind.home.absent_as {
@@ -330,10 +336,10 @@ impl SectionReader<'_> {
         let Some(answer) = answer else { return Ok(LiveEntries::One(None)) };
         let Some(raw) = answer.object().filter(|raw| kind.shows_any_field(raw)) else {
             let why = format!("the service shows a {} without any of its fields", kind.noun);
-            return Ok(LiveEntries::Unreadable(Cause::new(why).help(PROXY)));
+            return Ok(LiveEntries::Unreadable(Cause::new(why).help(PROXY_HELP)));
         };
-        Ok(self.mistyped([raw]).unwrap_or_else(|| {
-            LiveEntries::One(Some(kind.read(raw, Wanted::Only(&self.names)).into()))
+        Ok(self.check_types([raw]).unwrap_or_else(|| {
+            LiveEntries::One(Some(kind.read(raw, FieldSelection::Only(&self.names)).into()))
         }))
     }
 
@@ -344,7 +350,7 @@ impl SectionReader<'_> {
             return Ok(entries);
         };
         let list = self.observer.client.list_rows(self.request(side.list), side.rows);
-        Ok(match tolerate(list.await)? {
+        Ok(match split_fatal(list.await)? {
             Ok(others) => entries.map(|mut entry| {
                 let value = (side.value)(&entry, &others);
                 entry.fields.raw_mut().insert(side.field.to_owned(), value);
@@ -358,22 +364,23 @@ impl SectionReader<'_> {
 
 /// The name of an entry in a response.
 fn shown_name(kind: Section, raw: &Object) -> String {
-    kind.name(kind.read(raw, Wanted::Only(&[].into())).fields.raw())
+    kind.name(kind.read(raw, FieldSelection::Only(&[].into())).fields.raw())
 }
 
 /// Help for an answer that the service itself does not give.
-const PROXY: &str = "check for a proxy that changes answers";
+const PROXY_HELP: &str = "check for a proxy that changes answers";
 
-/// Why a section is unreadable while the settings in `off` are disabled.
-fn switched_off(kind: Section, off: &[&str]) -> Cause {
-    let are = if off.len() == 1 { "is" } else { "are" };
-    let why = format!("switched off by settings: `{}` {are} disabled", off.join("` and `"));
+/// Why a section is unreadable while the settings in `disabled_settings` are disabled.
+fn explain_switched_off(kind: Section, disabled_settings: &[&str]) -> Cause {
+    let are = if disabled_settings.len() == 1 { "is" } else { "are" };
+    let why =
+        format!("switched off by settings: `{}` {are} disabled", disabled_settings.join("` and `"));
     let help = format!("enable it, or take `{}` out of the manifest", kind.section);
     Cause::new(why).help(help).withheld(Withheld::SwitchedOff)
 }
 
 /// Why a section is unreadable after `error`. `sees_all`: whether the caller's role suffices.
-fn refused(kind: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Cause {
+fn explain_refusal(kind: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Cause {
     let cause = Cause::from(error);
     if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
         return cause;
@@ -396,6 +403,6 @@ fn refused(kind: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Ca
 }
 
 /// The name of an access level in a sentence.
-fn role(level: u8) -> &'static str {
+fn role_name(level: u8) -> &'static str {
     if level > crate::level::MAINTAINER { "Owner" } else { "Maintainer" }
 }

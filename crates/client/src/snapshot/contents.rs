@@ -62,7 +62,7 @@ pub struct ReadFailure {
 }
 
 impl ReadFailure {
-    pub(super) fn because(message: String) -> Self {
+    pub(super) fn from_message(message: String) -> Self {
         Self { message, ..Self::default() }
     }
 }
@@ -111,7 +111,7 @@ impl ObjectRow {
     /// The row of the object `raw`, if it has an id and a path.
     pub(super) fn new(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
         let id = raw.get("id")?.as_u64()?;
-        let path = raw.get(catalogue::lookup(scope).path)?.as_str()?.to_owned();
+        let path = raw.get(catalogue::container_lookup(scope).path)?.as_str()?.to_owned();
         let object = PackedJson::new(&Json::Object(raw.clone()));
         Some(Self { by_itself, id, object, path, scope })
     }
@@ -125,18 +125,18 @@ pub struct SnapshotContents {
     /// The ids by scope and path in lower case: present paths, and paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
-    pub(super) missing: BTreeMap<(Scope, String), ReadFailure>,
+    pub(super) failed_objects: BTreeMap<(Scope, String), ReadFailure>,
     /// The ids of everything of a scope below a group, by its path in lower case; an empty path
     /// means the top level.
     pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, ReadFailure>>,
     /// Whether a row has all fields of the object, for each scope in which that was compared.
-    pub(super) whole_rows: BTreeMap<Scope, bool>,
+    pub(super) rows_are_whole: BTreeMap<Scope, bool>,
     /// All other answers.
     pub(super) answers: BTreeMap<RequestKey, Recorded>,
     /// The users by name in lower case: id and spelled name, or `None` if there is no such user.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
     /// Whether these are all users.
-    pub(super) all_users: bool,
+    pub(super) has_all_users: bool,
 }
 
 /// The recorded answer to a request, or why it could not be read; `None` if the snapshot has
@@ -147,14 +147,14 @@ impl SnapshotContents {
     /// Answers a question.
     pub(super) fn answer(&self, query: &Query) -> LookupResult {
         match query.subject() {
-            QuerySubject::Object(scope) => self.object(scope, query.container()),
-            QuerySubject::Roster(scope, root) => self.roster(scope, root),
-            QuerySubject::User(name) => self.user(name),
+            QuerySubject::Object(scope) => self.answer_object(scope, query.container()),
+            QuerySubject::Roster(scope, root) => self.answer_roster(scope, root),
+            QuerySubject::User(name) => self.answer_user(name),
             // These lists are only searched; projects that they lack are read one by one.
-            QuerySubject::Other if query.is(operation::PROJECT_LIST) => {
+            QuerySubject::Other if query.is_operation(operation::PROJECT_LIST) => {
                 Some(Ok(Json::Array(Vec::new())))
             }
-            QuerySubject::Other if query.is(operation::GROUP_PROJECTS) => {
+            QuerySubject::Other if query.is_operation(operation::GROUP_PROJECTS) => {
                 Some(Ok(self.rows_below(query.container())))
             }
             QuerySubject::Other => self.recorded_answer(query),
@@ -176,39 +176,39 @@ impl SnapshotContents {
     }
 
     /// The id of the container at `path_or_id`.
-    pub(super) fn id(&self, scope: Scope, path_or_id: &str) -> Option<u64> {
+    pub(super) fn find_id(&self, scope: Scope, path_or_id: &str) -> Option<u64> {
         let id = parse_id(path_or_id).filter(|id| self.objects.contains_key(&(scope, *id)));
         id.or_else(|| self.paths.get(&(scope, path_or_id.to_lowercase())).copied())
     }
 
     /// The path of the container at `path_or_id`, in lower case, if known.
-    pub(super) fn path(&self, scope: Scope, path_or_id: &str) -> Option<String> {
-        let id = self.id(scope, path_or_id)?;
+    pub(super) fn find_path(&self, scope: Scope, path_or_id: &str) -> Option<String> {
+        let id = self.find_id(scope, path_or_id)?;
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
     /// The path of the container that a request concerns, if known, else its name in the request.
     pub(super) fn path_of(&self, query: &Query) -> String {
-        let path = query.scope.and_then(|scope| self.path(scope, query.container()));
+        let path = query.scope.and_then(|scope| self.find_path(scope, query.container()));
         path.unwrap_or_else(|| query.container().to_owned())
     }
 
-    fn object(&self, scope: Scope, path_or_id: &str) -> LookupResult {
+    fn answer_object(&self, scope: Scope, path_or_id: &str) -> LookupResult {
         if let Some(thing) =
-            self.id(scope, path_or_id).and_then(|id| self.objects.get(&(scope, id)))
+            self.find_id(scope, path_or_id).and_then(|id| self.objects.get(&(scope, id)))
         {
-            let has_whole_rows = self.whole_rows.get(&scope).copied().unwrap_or_default();
+            let has_whole_rows = self.rows_are_whole.get(&scope).copied().unwrap_or_default();
             return (thing.by_itself || has_whole_rows).then(|| Ok(thing.object.json()));
         }
-        let failed = self.missing.get(&(scope, path_or_id.to_lowercase())).cloned();
+        let failed = self.failed_objects.get(&(scope, path_or_id.to_lowercase())).cloned();
         failed
-            .or_else(|| self.is_absent(scope, path_or_id).then(|| missing_container(scope)))
+            .or_else(|| self.is_known_absent(scope, path_or_id).then(|| missing_container(scope)))
             .map(Err)
     }
 
     /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
     /// or at the top level and the caller sees everything.
-    fn is_absent(&self, scope: Scope, path: &str) -> bool {
+    fn is_known_absent(&self, scope: Scope, path: &str) -> bool {
         let path = path.to_lowercase();
         if parse_id(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
@@ -229,24 +229,24 @@ impl SnapshotContents {
 
     /// The key of a roster below the group at `root`.
     pub(super) fn roster_key(&self, root: &str) -> String {
-        self.path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
+        self.find_path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
     }
 
     /// Everything of `scope` below `root`, from the list of that group or of one above.
-    fn roster(&self, scope: Scope, root: &str) -> LookupResult {
+    fn answer_roster(&self, scope: Scope, root: &str) -> LookupResult {
         let root = self.roster_key(root);
         if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
-            let rows = roster.as_ref().map(|ids| self.rows(scope, ids));
+            let rows = roster.as_ref().map(|ids| self.object_rows(scope, ids));
             return Some(rows.map_err(ReadFailure::clone));
         }
-        if self.is_absent(Scope::Group, &root) {
+        if self.is_known_absent(Scope::Group, &root) {
             return Some(Err(missing_container(Scope::Group)));
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
         let mut above = groups_above(&root)
             .filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
         let ids = above.find(|_| is_there)?;
-        Some(Ok(self.rows(scope, &self.ids_below(scope, ids, &root))))
+        Some(Ok(self.object_rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
     /// The `ids` of objects below the group at `root`.
@@ -265,67 +265,67 @@ impl SnapshotContents {
         let root = self.roster_key(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
         let ids = ids.map(|(_, id)| *id).collect();
-        self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root))
+        self.object_rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root))
     }
 
-    fn rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
+    fn object_rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
         let contents = ids.iter().filter_map(|id| self.objects.get(&(scope, *id)));
         contents.map(|thing| thing.object.json()).collect()
     }
 
-    fn user(&self, name: &str) -> LookupResult {
+    fn answer_user(&self, name: &str) -> LookupResult {
         let user = match self.users.get(&name.to_lowercase()) {
-            None if !self.all_users => return None,
+            None if !self.has_all_users => return None,
             user => user.into_iter().flatten(),
         };
         let user = user.map(|(id, name)| serde_json::json!({"id": id, "username": name}));
         Some(Ok(user.collect()))
     }
 
-    /// The question as stored: with the id, if known.
-    pub(super) fn key(&self, query: &Query) -> RequestKey {
-        let id = query.scope.and_then(|scope| self.id(scope, query.container()));
-        let of = id.map(|id| id.to_string()).or_else(|| query.question.of.clone());
-        RequestKey { of, ..query.question.clone() }
+    /// The key under which an answer is stored: with the container's id, if known.
+    pub(super) fn storage_key(&self, query: &Query) -> RequestKey {
+        let id = query.scope.and_then(|scope| self.find_id(scope, query.container()));
+        let of = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
+        RequestKey { of, ..query.key.clone() }
     }
 
     fn recorded_answer(&self, query: &Query) -> LookupResult {
         // The question may have been stored with a path, before the id was known.
-        let answer = self.answers.get(&self.key(query));
-        if let Some(answer) = answer.or_else(|| self.answers.get(&query.question)) {
+        let answer = self.answers.get(&self.storage_key(query));
+        if let Some(answer) = answer.or_else(|| self.answers.get(&query.key)) {
             return Some(match answer {
                 Recorded::Entries(entries) => Ok(entries.iter().map(PackedJson::json).collect()),
                 Recorded::One(one) => Ok(one.as_ref().map(PackedJson::json).unwrap_or_default()),
                 Recorded::Failed(failed) => Err(failed.clone()),
             });
         }
-        if query.is(operation::GROUP_MEMBER_GET_ALL) {
-            return self.member_of_group(query);
+        if query.is_operation(operation::GROUP_MEMBER_GET_ALL) {
+            return self.answer_group_member(query);
         }
         let group = query.argument("id");
-        if query.is(operation::NAMESPACE_GET)
+        if query.is_operation(operation::NAMESPACE_GET)
             && group.contains('/')
-            && self.is_absent(Scope::Group, group)
+            && self.is_known_absent(Scope::Group, group)
         {
-            return Some(Err(absent("Namespace Not Found")));
+            return Some(Err(not_found_failure("Namespace Not Found")));
         }
-        let scope = query.scope.filter(|scope| self.is_absent(*scope, query.container()))?;
+        let scope = query.scope.filter(|scope| self.is_known_absent(*scope, query.container()))?;
         Some(Err(missing_container(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
-    fn member_of_group(&self, query: &Query) -> LookupResult {
+    fn answer_group_member(&self, query: &Query) -> LookupResult {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container());
-        let list = self.answers.get(&self.key(&Query::read(&list.target())?))?;
+        let list = self.answers.get(&self.storage_key(&Query::read(&list.target())?))?;
         let Recorded::Entries(members) = list else { return None };
         let user = parse_id(query.argument("user_id"));
         let mut members = members.iter().map(PackedJson::json);
         let member = members.find(|member| member["id"].as_u64() == user);
-        Some(member.ok_or_else(|| absent("Not found")))
+        Some(member.ok_or_else(|| not_found_failure("Not found")))
     }
 
     /// How many groups and projects it contains.
-    pub fn counts(&self) -> BTreeMap<Scope, usize> {
+    pub fn container_counts(&self) -> BTreeMap<Scope, usize> {
         let mut counts = BTreeMap::new();
         for (scope, _) in self.objects.keys() {
             *counts.entry(*scope).or_default() += 1;
@@ -342,7 +342,7 @@ impl SnapshotContents {
             Recorded::Failed(failed) => Some((self.describe(question), failed)),
             Recorded::Entries(_) | Recorded::One(_) => None,
         });
-        let objects = self.missing.iter();
+        let objects = self.failed_objects.iter();
         let objects =
             objects.map(|((scope, at), failed)| (format!("{} `{at}`", scope.noun()), failed));
         objects
@@ -355,18 +355,18 @@ impl SnapshotContents {
     fn describe(&self, question: &RequestKey) -> String {
         let of = question.of.as_deref().unwrap_or_default();
         let scope = Query::scope_of(&question.operation);
-        let path = scope.and_then(|scope| self.path(scope, of));
+        let path = scope.and_then(|scope| self.find_path(scope, of));
         format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(of))
     }
 }
 
 /// The service's answer for an absent container.
 fn missing_container(scope: Scope) -> ReadFailure {
-    absent(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
+    not_found_failure(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
 }
 
 /// An answer 404.
-fn absent(message: &str) -> ReadFailure {
+fn not_found_failure(message: &str) -> ReadFailure {
     ReadFailure { status: Some(404), message: message.to_owned(), ..ReadFailure::default() }
 }
 

@@ -31,7 +31,7 @@ pub enum LoadError {
     Broken(String),
     /// It is another sort of file.
     #[error("it is not a snapshot; take one with `undrift snapshot`")]
-    Other,
+    NotSnapshot,
     /// Another version of undrift wrote it.
     #[error(
         "it has format {0}, and this undrift reads format {FORMAT_VERSION}; take it again with this one"
@@ -39,7 +39,7 @@ pub enum LoadError {
     Version(u64),
     /// Its content is not valid.
     #[error("{0}; take it again with `undrift snapshot`")]
-    Wrong(String),
+    Invalid(String),
 }
 
 /// The file. Its keys are in the order of canonical JSON.
@@ -160,30 +160,30 @@ impl Snapshot {
     ///
     /// # Errors
     /// If it cannot be written, or is too large to be read.
-    pub fn write(&self, to: impl Write) -> io::Result<()> {
-        let mut to = Bounded { to, capacity: MAX_BYTES };
-        serde_json::to_writer(&mut to, &self.form())?;
+    pub fn write(&self, writer: impl Write) -> io::Result<()> {
+        let mut to = BoundedWriter { inner: writer, remaining_bytes: MAX_BYTES };
+        serde_json::to_writer(&mut to, &self.to_file())?;
         to.write_all(b"\n")?;
         to.flush()
     }
 
-    fn form(&self) -> SnapshotFile<'_> {
-        let (head, contents) = (&self.head, &self.contents);
+    fn to_file(&self) -> SnapshotFile<'_> {
+        let (head, contents) = (&self.header, &self.contents);
         let redirects = contents.paths.iter().filter(|((scope, path), id)| {
             let target = contents.objects.get(&(*scope, **id));
             target.is_none_or(|target| target.path.to_lowercase() != *path)
         });
         let incomplete = contents.incomplete();
         SnapshotFile {
-            all_users: contents.all_users,
-            answers: rows(&contents.answers, |question, answer| AnswerRow {
+            all_users: contents.has_all_users,
+            answers: map_rows(&contents.answers, |question, answer| AnswerRow {
                 answer: Cow::Borrowed(answer),
                 question: Cow::Borrowed(question),
             }),
             format_version: FORMAT_VERSION,
             incomplete: incomplete.map(|(what, why)| format!("{what}: {why}").into()).collect(),
-            key: head.key.as_deref().map(Cow::Borrowed),
-            missing: rows(&contents.missing, |(scope, at), failed| MissingRow {
+            key: head.key_id.as_deref().map(Cow::Borrowed),
+            missing: map_rows(&contents.failed_objects, |(scope, at), failed| MissingRow {
                 at: at.into(),
                 failed: Cow::Borrowed(failed),
                 scope: *scope,
@@ -192,22 +192,22 @@ impl Snapshot {
             paths: redirects
                 .map(|((scope, path), id)| PathRow { id: *id, path: path.into(), scope: *scope })
                 .collect(),
-            rosters: rows(&contents.rosters, |(scope, root), roster| RosterRow {
+            rosters: map_rows(&contents.rosters, |(scope, root), roster| RosterRow {
                 failed: roster.as_ref().err().map(Cow::Borrowed),
                 ids: roster.as_ref().map_or_else(|_| Cow::default(), Cow::Borrowed),
                 root: root.into(),
                 scope: *scope,
             }),
-            sandbox: head.sandbox,
+            sandbox: head.is_sandbox,
             taken_at: head.taken_at.to_string().into(),
             target: (&head.target).into(),
             tool_version: env!("CARGO_PKG_VERSION").into(),
             undrift: SnapshotFileKind::Snapshot,
-            users: rows(&contents.users, |key, user| match user {
+            users: map_rows(&contents.users, |key, user| match user {
                 Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
                 None => UserRow { id: None, username: key.into() },
             }),
-            whole_rows: contents.whole_rows.clone(),
+            whole_rows: contents.rows_are_whole.clone(),
         }
     }
 
@@ -217,119 +217,126 @@ impl Snapshot {
     /// [`LoadError`].
     pub fn read(text: &[u8]) -> Result<Self, LoadError> {
         // Check the format first: unknown fields of another format are not faults.
-        let beginning: Preamble = serde_json::from_slice(text).map_err(|error| broken(&error))?;
+        let beginning: Preamble =
+            serde_json::from_slice(text).map_err(|error| describe_parse_error(&error))?;
         if beginning.undrift != "snapshot" {
-            return Err(LoadError::Other);
+            return Err(LoadError::NotSnapshot);
         }
         match beginning.format_version.as_u64() {
             Some(version) if version == u64::from(FORMAT_VERSION) => {}
             Some(version) => return Err(LoadError::Version(version)),
-            None => return Err(LoadError::Other),
+            None => return Err(LoadError::NotSnapshot),
         }
         let file: SnapshotFile<'_> =
-            serde_json::from_slice(text).map_err(|error| broken(&error))?;
+            serde_json::from_slice(text).map_err(|error| describe_parse_error(&error))?;
         let taken_at: Timestamp = file
             .taken_at
             .parse()
-            .map_err(|_| LoadError::Wrong("`taken_at` is not a time".to_owned()))?;
+            .map_err(|_| LoadError::Invalid("`taken_at` is not a time".to_owned()))?;
         let head = SnapshotHeader {
             target: file.target.clone().into_owned(),
-            sandbox: file.sandbox,
+            is_sandbox: file.sandbox,
             taken_at,
-            key: file.key.clone().map(Cow::into_owned),
+            key_id: file.key.clone().map(Cow::into_owned),
         };
-        Ok(Self { head, contents: file.contents()? })
+        Ok(Self { header: head, contents: file.into_contents()? })
     }
 }
 
 impl SnapshotFile<'_> {
     /// The contents of the file.
-    fn contents(self) -> Result<SnapshotContents, LoadError> {
+    fn into_contents(self) -> Result<SnapshotContents, LoadError> {
         let mut contents = SnapshotContents {
-            all_users: self.all_users,
-            whole_rows: self.whole_rows,
+            has_all_users: self.all_users,
+            rows_are_whole: self.whole_rows,
             ..SnapshotContents::default()
         };
         for row in self.objects {
             let row = row.into_owned();
             let what = format!("{} {}", row.scope.noun(), row.id);
             if row.object.json()["id"].as_u64() != Some(row.id) {
-                return Err(LoadError::Wrong(format!("the object of {what} has another id")));
+                return Err(LoadError::Invalid(format!("the object of {what} has another id")));
             }
             let at = (row.scope, row.path.to_lowercase());
-            put(&mut contents.paths, at, row.id, |_| what.clone())?;
-            put(&mut contents.objects, (row.scope, row.id), row, |_| what)?;
+            insert_unique(&mut contents.paths, at, row.id, |_| what.clone())?;
+            insert_unique(&mut contents.objects, (row.scope, row.id), row, |_| what)?;
         }
         for row in self.paths {
             let at = (row.scope, row.path.into_owned());
-            put(&mut contents.paths, at, row.id, |(_, path)| format!("the path `{path}`"))?;
+            insert_unique(&mut contents.paths, at, row.id, |(_, path)| {
+                format!("the path `{path}`")
+            })?;
         }
         for row in self.missing {
             let (at, failed) =
-                ((row.scope, row.at.into_owned()), checked(row.failed.into_owned())?);
-            put(&mut contents.missing, at, failed, |(_, at)| format!("what is missing at `{at}`"))?;
+                ((row.scope, row.at.into_owned()), check_status(row.failed.into_owned())?);
+            insert_unique(&mut contents.failed_objects, at, failed, |(_, at)| {
+                format!("what is missing at `{at}`")
+            })?;
         }
         for row in self.rosters {
             let roster = match row.failed {
-                Some(failed) => Err(checked(failed.into_owned())?),
+                Some(failed) => Err(check_status(failed.into_owned())?),
                 None => Ok(row.ids.into_owned()),
             };
             let at = (row.scope, row.root.into_owned());
-            put(&mut contents.rosters, at, roster, |(_, root)| {
+            insert_unique(&mut contents.rosters, at, roster, |(_, root)| {
                 format!("what exists below `{root}`")
             })?;
         }
         for row in self.answers {
             let answer = match row.answer.into_owned() {
-                Recorded::Failed(failed) => Recorded::Failed(checked(failed)?),
+                Recorded::Failed(failed) => Recorded::Failed(check_status(failed)?),
                 answer => answer,
             };
-            put(&mut contents.answers, row.question.into_owned(), answer, |question| {
+            insert_unique(&mut contents.answers, row.question.into_owned(), answer, |question| {
                 format!("an answer to {}", question.operation)
             })?;
         }
         for row in self.users {
             let name = row.username.into_owned();
             let user = row.id.map(|id| (id, name.clone()));
-            put(&mut contents.users, name.to_lowercase(), user, |_| format!("the user `{name}`"))?;
+            insert_unique(&mut contents.users, name.to_lowercase(), user, |_| {
+                format!("the user `{name}`")
+            })?;
         }
         Ok(contents)
     }
 }
 
 /// One row for each entry of a map.
-fn rows<'t, K, V, R>(of: &'t BTreeMap<K, V>, row: impl Fn(&'t K, &'t V) -> R) -> Vec<R> {
-    of.iter().map(|(key, value)| row(key, value)).collect()
+fn map_rows<'t, K, V, R>(map: &'t BTreeMap<K, V>, row: impl Fn(&'t K, &'t V) -> R) -> Vec<R> {
+    map.iter().map(|(key, value)| row(key, value)).collect()
 }
 
 /// Puts a row into a map, in which its key must be new.
-fn put<K: Ord, V>(
-    into: &mut BTreeMap<K, V>,
+fn insert_unique<K: Ord, V>(
+    map: &mut BTreeMap<K, V>,
     key: K,
     value: V,
-    what: impl FnOnce(&K) -> String,
+    describe_key: impl FnOnce(&K) -> String,
 ) -> Result<(), LoadError> {
-    match into.entry(key) {
+    match map.entry(key) {
         Entry::Vacant(entry) => {
             entry.insert(value);
             Ok(())
         }
         Entry::Occupied(entry) => {
-            Err(LoadError::Wrong(format!("{} is in it twice", what(entry.key()))))
+            Err(LoadError::Invalid(format!("{} is in it twice", describe_key(entry.key()))))
         }
     }
 }
 
-/// `failed`, if its status is that of a failure.
-fn checked(failed: ReadFailure) -> Result<ReadFailure, LoadError> {
-    match failed.status {
-        None | Some(300..=499) => Ok(failed),
-        Some(status) => Err(LoadError::Wrong(format!("{status} is not the status of a refusal"))),
+/// `failure`, if its status is that of a failure.
+fn check_status(failure: ReadFailure) -> Result<ReadFailure, LoadError> {
+    match failure.status {
+        None | Some(300..=499) => Ok(failure),
+        Some(status) => Err(LoadError::Invalid(format!("{status} is not the status of a refusal"))),
     }
 }
 
 /// Describes a fault without quoting the file.
-fn broken(error: &serde_json::Error) -> LoadError {
+fn describe_parse_error(error: &serde_json::Error) -> LoadError {
     let what = match error.classify() {
         serde_json::error::Category::Eof => "it ends too early".to_owned(),
         _ => format!("line {}, column {}", error.line(), error.column()),
@@ -338,22 +345,22 @@ fn broken(error: &serde_json::Error) -> LoadError {
 }
 
 /// Writes no more than can be read.
-struct Bounded<W> {
-    to: W,
-    capacity: u64,
+struct BoundedWriter<W> {
+    inner: W,
+    remaining_bytes: u64,
 }
 
-impl<W: Write> Write for Bounded<W> {
+impl<W: Write> Write for BoundedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(capacity) = self.capacity.checked_sub(bytes.len() as u64) else {
+        let Some(capacity) = self.remaining_bytes.checked_sub(bytes.len() as u64) else {
             let why = "the snapshot is larger than 256 MiB; take one for each of several folders";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         };
-        self.capacity = capacity;
-        self.to.write_all(bytes).map(|()| bytes.len())
+        self.remaining_bytes = capacity;
+        self.inner.write_all(bytes).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        self.inner.flush()
     }
 }

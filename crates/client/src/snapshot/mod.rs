@@ -33,24 +33,24 @@ pub struct SnapshotHeader {
     /// The address of the service.
     pub target: String,
     /// True if the service was the embedded sandbox.
-    pub sandbox: bool,
-    /// When it was started.
+    pub is_sandbox: bool,
+    /// When the snapshot was started.
     pub taken_at: Timestamp,
     /// The key of the digests of secret values ([`DigestKey::id`](crate::digest::DigestKey::id)), if there are
     /// any.
-    pub key: Option<String>,
+    pub key_id: Option<String>,
 }
 
 /// Everything that plans read from a service.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// The header.
-    pub head: SnapshotHeader,
+    pub header: SnapshotHeader,
     /// The contents.
     pub contents: SnapshotContents,
 }
 
-/// `instant` to the minute, as shown in sentences.
-pub fn shown(instant: Timestamp) -> String {
+/// Formats `instant` to the minute, for messages.
+pub fn format_minute(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

@@ -6,10 +6,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use super::{
     Snapshot, SnapshotHeader,
     contents::{LookupResult, ReadFailure},
+    format_minute,
     question::Query,
     reduce,
-    seal::Unsealing,
-    shown,
+    seal::Unsealer,
 };
 use crate::{
     api::{RequestPhase, SendError, Transport, TransportError, WireRequest, WireResponse},
@@ -25,18 +25,18 @@ use crate::{
 #[derive(Debug)]
 pub struct Offline {
     snapshot: Snapshot,
-    unsealing: Unsealing,
+    unsealing: Unsealer,
 }
 
 impl Offline {
     /// Answers from `snapshot`; `key` is the one that it was taken with.
     pub fn new(snapshot: Snapshot, key: Option<DigestKey>) -> Self {
-        Self { snapshot, unsealing: Unsealing::new(key) }
+        Self { snapshot, unsealing: Unsealer::new(key) }
     }
 
     /// Uses the present declarations, and the values in `secrets`, to recognise digests.
-    pub fn declare(&self, desired: &Desired, secrets: &Secrets) {
-        self.unsealing.declare(desired, secrets);
+    pub fn use_declarations(&self, desired: &Desired, secrets: &Secrets) {
+        self.unsealing.use_declarations(desired, secrets);
     }
 
     fn look_up(&self, query: &Query) -> LookupResult {
@@ -46,8 +46,9 @@ impl Offline {
             failed => return Some(failed),
         };
         let path = contents.path_of(query);
-        let within = reduce::nested(query.op).filter_map(|(of, _)| Some((of, of.home.within?)));
-        for (section, field) in within {
+        let nested_fields =
+            reduce::nested(query.op).filter_map(|(of, _)| Some((of, of.home.within?)));
+        for (section, field) in nested_fields {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealing.unseal(section, &path, rows.take()) {
                     Ok(unsealed) => *rows = unsealed,
@@ -62,10 +63,10 @@ impl Offline {
     }
 
     fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
-        let head = &self.snapshot.head;
+        let head = &self.snapshot.header;
         let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
-        let Some(query) = query else { return Err(unknown(&unanswered(head, None))) };
-        reply(&query, self.look_up(&query), head, |why| unanswered(head, why))
+        let Some(query) = query else { return Err(offline_error(&explain_no_answer(head, None))) };
+        build_response(&query, self.look_up(&query), head, |why| explain_no_answer(head, why))
     }
 }
 
@@ -75,10 +76,11 @@ impl Transport for Offline {
     }
 }
 
-/// Why the snapshot has no answer: `failed` if the read failed when it was taken.
-fn unanswered(head: &SnapshotHeader, failed: Option<&str>) -> String {
-    let taken_at = shown(head.taken_at);
-    match failed {
+/// Explains why there is no answer; `failure` is set if the read failed when the snapshot was
+/// taken.
+fn explain_no_answer(head: &SnapshotHeader, failure: Option<&str>) -> String {
+    let taken_at = format_minute(head.taken_at);
+    match failure {
         Some(why) => format!("it could not be read for the snapshot of {taken_at}: {why}"),
         None => format!(
             "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
@@ -87,29 +89,29 @@ fn unanswered(head: &SnapshotHeader, failed: Option<&str>) -> String {
 }
 
 /// The error for a question that the snapshot cannot answer.
-pub(super) fn unknown(why: &str) -> SendError {
-    SendError::new(RequestPhase::MaybeSent, TransportError::Offline, why)
+pub(super) fn offline_error(reason: &str) -> SendError {
+    SendError::new(RequestPhase::MaybeSent, TransportError::Offline, reason)
 }
 
-/// The answer to a question. `why` words why there is none: what happened, if the read failed.
-pub(super) fn reply(
+/// Builds the response to a question. `explain` gives the reason if there is no answer.
+pub(super) fn build_response(
     query: &Query,
     answer: LookupResult,
     head: &SnapshotHeader,
-    why: impl Fn(Option<&str>) -> String,
+    explain: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {
     match answer {
-        Some(Ok(json)) => Ok(response(query, &json, head)),
+        Some(Ok(json)) => Ok(success_response(query, &json, head)),
         Some(Err(failed)) => match failed.status {
-            Some(status) => Ok(refusal(status, &failed, head)),
-            None => Err(unknown(&why(Some(&failed.message)))),
+            Some(status) => Ok(failure_response(status, &failed, head)),
+            None => Err(offline_error(&explain(Some(&failed.message)))),
         },
-        None => Err(unknown(&why(None))),
+        None => Err(offline_error(&explain(None))),
     }
 }
 
 /// A successful answer. A list is one page.
-fn response(query: &Query, json: &Json, head: &SnapshotHeader) -> WireResponse {
+fn success_response(query: &Query, json: &Json, head: &SnapshotHeader) -> WireResponse {
     let mut headers = headers(head);
     if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().answer, json) {
         let total = entries.len();
@@ -122,18 +124,22 @@ fn response(query: &Query, json: &Json, head: &SnapshotHeader) -> WireResponse {
 }
 
 /// The answer to a failed request.
-pub(super) fn refusal(status: u16, failed: &ReadFailure, head: &SnapshotHeader) -> WireResponse {
+pub(super) fn failure_response(
+    status: u16,
+    failure: &ReadFailure,
+    head: &SnapshotHeader,
+) -> WireResponse {
     let mut headers = headers(head);
-    // The sandbox has no address there.
+    // The address of the sandbox is not a URL.
     let home = url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
     let home = home.unwrap_or_default();
-    let location = failed.moved_to.map(|id| format!("{home}/api/v4/projects/{id}"));
-    for (name, value) in [("x-request-id", failed.request_id.clone()), ("location", location)] {
+    let location = failure.moved_to.map(|id| format!("{home}/api/v4/projects/{id}"));
+    for (name, value) in [("x-request-id", failure.request_id.clone()), ("location", location)] {
         let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
         headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
     }
-    let mut body = format!("{status} {}", failed.message);
-    if !failed.is_route {
+    let mut body = format!("{status} {}", failure.message);
+    if !failure.is_route {
         body = serde_json::json!({ "message": body.trim_end() }).to_string();
     }
     WireResponse { status, headers, body: Ok(body.into()) }
@@ -142,7 +148,7 @@ pub(super) fn refusal(status: u16, failed: &ReadFailure, head: &SnapshotHeader) 
 fn headers(head: &SnapshotHeader) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if head.sandbox {
+    if head.is_sandbox {
         headers.insert(SANDBOX_HEADER, HeaderValue::from_static("true"));
     }
     headers

@@ -1,4 +1,4 @@
-//! Finds out from a request what it asks.
+//! Recognises which question a request asks.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Parameters that only affect pages and order of a list.
-const PAGING: [&str; 7] =
+const PAGING_PARAMETERS: [&str; 7] =
     ["page", "per_page", "pagination", "order_by", "sort", "id_after", "cursor"];
 
 /// What a request asks, independent of pages.
@@ -48,69 +48,69 @@ pub(super) struct Query {
     pub(super) op: Op<Read>,
     /// Whether it concerns a group or a project.
     pub(super) scope: Option<Scope>,
-    pub(super) question: RequestKey,
+    pub(super) key: RequestKey,
 }
 
 impl Query {
     /// The question in a request with this path and query; `None` if no read operation matches.
     pub(super) fn read(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let parts: Vec<String> = path.split('/').map(decode).collect::<Option<_>>()?;
-        let fits = reads().filter(|op| fits(op.row(), &parts));
+        let parts: Vec<String> = path.split('/').map(decode_segment).collect::<Option<_>>()?;
+        let fits = read_operations().filter(|op| matches_path(op.row(), &parts));
         // `/members/all` is an operation of its own, not a member of that name.
-        let op = fits.max_by_key(|op| fixed(op.row()))?;
+        let op = fits.max_by_key(|op| fixed_segment_count(op.row()))?;
         let scope = scope_of(op.row());
-        let (mut of, mut arguments) = (None, BTreeMap::new());
+        let (mut container_key, mut arguments) = (None, BTreeMap::new());
         for (name, value) in op.row().path.split('/').zip(parts) {
             match name.strip_prefix(':') {
-                Some("id") if scope.is_some() => of = Some(value.to_lowercase()),
+                Some("id") if scope.is_some() => container_key = Some(value.to_lowercase()),
                 Some(name) => drop(arguments.insert(name.to_owned(), value)),
                 None => {}
             }
         }
         let query = form_urlencoded::parse(query.as_bytes()).into_owned();
-        let query = query.filter(|(name, _)| !PAGING.contains(&name.as_str())).collect();
+        let query = query.filter(|(name, _)| !PAGING_PARAMETERS.contains(&name.as_str())).collect();
         let operation = op.row().id.to_owned();
-        Some(Self { op, scope, question: RequestKey { operation, of, arguments, query } })
+        Some(Self { op, scope, key: RequestKey { operation, of: container_key, arguments, query } })
     }
 
     /// The group or project that it concerns: its id, or its path in lower case.
     pub(super) fn container(&self) -> &str {
-        self.question.of.as_deref().unwrap_or_default()
+        self.key.of.as_deref().unwrap_or_default()
     }
 
     /// Whether its operation is `op`.
-    pub(super) fn is(&self, op: Op<Read>) -> bool {
+    pub(super) fn is_operation(&self, op: Op<Read>) -> bool {
         self.op.row() == op.row()
     }
 
     /// An argument of its path.
     pub(super) fn argument(&self, name: &str) -> &str {
-        self.question.arguments.get(name).map(String::as_str).unwrap_or_default()
+        self.key.arguments.get(name).map(String::as_str).unwrap_or_default()
     }
 
     /// The kind of thing that the request asks for.
     pub(super) fn subject(&self) -> QuerySubject<'_> {
-        let query = &self.question.query;
+        let query = &self.key.query;
         let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
         match query.get("username") {
-            _ if self.is(operation::GROUP_GET) => QuerySubject::Object(Scope::Group),
-            _ if self.is(operation::PROJECT_GET) => QuerySubject::Object(Scope::Project),
-            _ if self.is(operation::GROUP_LIST) => QuerySubject::Roster(Scope::Group, ""),
-            _ if self.is(operation::GROUP_DESCENDANTS) => {
+            _ if self.is_operation(operation::GROUP_GET) => QuerySubject::Object(Scope::Group),
+            _ if self.is_operation(operation::PROJECT_GET) => QuerySubject::Object(Scope::Project),
+            _ if self.is_operation(operation::GROUP_LIST) => QuerySubject::Roster(Scope::Group, ""),
+            _ if self.is_operation(operation::GROUP_DESCENDANTS) => {
                 QuerySubject::Roster(Scope::Group, self.container())
             }
-            _ if self.is(operation::GROUP_PROJECTS) && is_whole => {
+            _ if self.is_operation(operation::GROUP_PROJECTS) && is_whole => {
                 QuerySubject::Roster(Scope::Project, self.container())
             }
-            Some(name) if self.is(operation::USER_FIND) => QuerySubject::User(name),
+            Some(name) if self.is_operation(operation::USER_FIND) => QuerySubject::User(name),
             _ => QuerySubject::Other,
         }
     }
 
     /// Whether the operation with this id concerns a group or a project.
     pub(super) fn scope_of(id: &str) -> Option<Scope> {
-        reads().find(|op| op.row().id == id).and_then(|op| scope_of(op.row()))
+        read_operations().find(|op| op.row().id == id).and_then(|op| scope_of(op.row()))
     }
 
     /// The request for this question.
@@ -121,7 +121,7 @@ impl Query {
             "id" if self.scope.is_some() => request.arg(name, self.container()),
             _ => request.arg(name, self.argument(name)),
         });
-        let query = self.question.query.iter();
+        let query = self.key.query.iter();
         query.fold(request, |request, (name, value)| request.query(name.clone(), value))
     }
 }
@@ -132,8 +132,8 @@ fn scope_of(row: &Operation) -> Option<Scope> {
 }
 
 /// All operations that read.
-fn reads() -> impl Iterator<Item = Op<Read>> {
-    let all = operation::OPERATIONS.iter().chain(catalogue::all().described());
+fn read_operations() -> impl Iterator<Item = Op<Read>> {
+    let all = operation::OPERATIONS.iter().chain(catalogue::registry().described_operations());
     all.filter_map(|op| match op {
         AnyOp::Read(op) => Some(*op),
         AnyOp::Write(_) => None,
@@ -141,17 +141,17 @@ fn reads() -> impl Iterator<Item = Op<Read>> {
 }
 
 /// Whether a path with these segments may belong to `row`.
-fn fits(row: &Operation, parts: &[String]) -> bool {
+fn matches_path(row: &Operation, parts: &[String]) -> bool {
     row.path.split('/').count() == parts.len()
         && row.path.split('/').zip(parts).all(|(name, part)| name.starts_with(':') || name == part)
 }
 
 /// The number of fixed segments in its path.
-fn fixed(row: &Operation) -> usize {
+fn fixed_segment_count(row: &Operation) -> usize {
     row.path.split('/').filter(|part| !part.starts_with(':')).count()
 }
 
-fn decode(part: &str) -> Option<String> {
+fn decode_segment(part: &str) -> Option<String> {
     percent_decode_str(part).decode_utf8().ok().map(Into::into)
 }
 
@@ -162,7 +162,7 @@ mod tests {
     /// Every read operation is recognised, and requested again in the same form.
     #[test]
     fn every_operation_that_reads_is_recognised() {
-        for op in reads() {
+        for op in read_operations() {
             let names = op.row().path.split('/').filter_map(|part| part.strip_prefix(':'));
             let request = names.fold(op.request(), |request, name| {
                 request.arg(name, if name == "id" { "acme/a b" } else { "x/y%" })
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(query.op.row().id, op.row().id);
             assert_eq!(query.request().path(), request.path());
             let again = Query::read(&query.request().target()).unwrap();
-            assert_eq!(again.question, query.question);
+            assert_eq!(again.key, query.key);
         }
         for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {
             assert!(Query::read(none).is_none(), "{none}");

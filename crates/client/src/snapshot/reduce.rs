@@ -22,7 +22,7 @@ use crate::{
     desired::Desired,
     digest::DigestKey,
     field::{Compare, Scope, Secrecy},
-    kind::{self, Parent, ReadSource, Section, Spec, Wanted, forms},
+    kind::{self, FieldSelection, Parent, ReadSource, Section, Spec, forms},
     observe::keys,
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The fields that plans use of entries that no kind describes, by operation.
-const OTHERS: &[(Op<Read>, &[&str])] = &[
+const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::CURRENT_USER, &["id", "username", "is_admin"]),
     (operation::VERSION_GET, &["version"]),
     (operation::NAMESPACE_GET, &["id", "full_path", "kind"]),
@@ -47,7 +47,7 @@ const OTHERS: &[(Op<Read>, &[&str])] = &[
 ];
 /// Fields that, in addition to declared ones, distinguish copies of one object from similar
 /// objects.
-const OF_COPIES: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
+const COPY_FIELDS: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
 
 /// Sensitive values that manifests declare in plain text, by container and section, with entry and
 /// field.
@@ -55,13 +55,13 @@ type PlainValues = BTreeMap<(Scope, String, &'static str), Vec<(String, String, 
 
 /// The parts of manifests that decide what is kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Literals {
-    plain: PlainValues,
+pub(super) struct DeclaredLiterals {
+    plain_values: PlainValues,
     /// Declared fields that are not in any table.
-    extra: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
+    extra_fields: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
 }
 
-impl Literals {
+impl DeclaredLiterals {
     /// Collects them from `desired`.
     pub(super) fn collect(desired: &Desired) -> Self {
         let mut literals = Self::default();
@@ -70,7 +70,7 @@ impl Literals {
                 let (of, name) = (section.section, section.section.section);
                 let extra = section.names().filter(|name| of.table().get(name).is_none());
                 let extra: BTreeSet<_> = extra.map(str::to_owned).collect();
-                literals.extra.entry((container.scope, name)).or_default().extend(extra);
+                literals.extra_fields.entry((container.scope, name)).or_default().extend(extra);
                 let key = (container.scope, container.path.to_lowercase(), name);
                 for entry in &section.entries {
                     let values = entry.values();
@@ -78,25 +78,25 @@ impl Literals {
                         let field = of.field(name);
                         let value = value.plain()?;
                         let counts = field.secrecy() != Secrecy::Open
-                            || judge::holds_secret(value, Secrecy::Open);
+                            || judge::contains_secret(value, Secrecy::Open);
                         let counts = counts && !forms::is_masked_in_logs(field, &values);
                         counts.then(|| (name.clone(), value.clone()))
                     });
                     let plain = plain.map(|(name, value)| (entry.key.clone(), name, value));
-                    literals.plain.entry(key.clone()).or_default().extend(plain);
+                    literals.plain_values.entry(key.clone()).or_default().extend(plain);
                 }
             }
         }
-        literals.plain.retain(|_, values| !values.is_empty());
+        literals.plain_values.retain(|_, values| !values.is_empty());
         literals
     }
 }
 
-/// Reduces answers to what a snapshot keeps. Its errors are why nothing is kept, as a fragment of a
+/// Reduces answers to the kept part. Errors are reasons why nothing is kept, as fragments of a
 /// sentence.
 #[derive(Debug)]
 pub(super) struct Reducer {
-    pub(super) literals: Literals,
+    pub(super) literals: DeclaredLiterals,
     pub(super) secrets: Arc<Secrets>,
     /// The key for digests of secret values, if there is one.
     pub(super) key: Option<DigestKey>,
@@ -104,11 +104,12 @@ pub(super) struct Reducer {
 
 impl Reducer {
     /// The fields to request of objects of `scope`.
-    pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
+    pub(super) fn wanted_keys(&self, scope: Scope) -> KeyFilter {
         let (container, _) = catalogue::container(scope);
         let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
         for section in catalogue::sections(scope) {
-            let extra = self.literals.extra.get(&(scope, section.section)).into_iter().flatten();
+            let extra =
+                self.literals.extra_fields.get(&(scope, section.section)).into_iter().flatten();
             let names = section.table().specs().iter().map(|spec| spec.name);
             keys::add_section_keys(
                 section,
@@ -123,23 +124,23 @@ impl Reducer {
     ///
     /// # Errors
     /// Why nothing is kept.
-    pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
-        let (container, itself) = catalogue::container(scope);
-        let path = itself.path_in(raw).to_lowercase();
+    pub(super) fn reduce_object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
+        let (container, lookup) = catalogue::container(scope);
+        let path = lookup.path_in(raw).to_lowercase();
         let mut reduced = Object::new();
         for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
-                let is_sign = itself.signs.contains(name);
+                let is_sign = lookup.secret_facts.contains(name);
                 let value = if is_sign { Json::Null } else { self.plain(value) };
                 reduced.insert((*name).to_owned(), value);
             }
         }
         for section in catalogue::sections(scope) {
             match section.home.place {
-                ReadSource::Object => reduced.extend(self.entry(section, &path, raw)?),
-                ReadSource::In(field) | ReadSource::Part { field, .. } => {
-                    reduced.extend(self.within(section, &path, raw, field)?);
-                    if let ReadSource::Part { sign, .. } = section.home.place
+                ReadSource::Object => reduced.extend(self.reduce_entry(section, &path, raw)?),
+                ReadSource::ListField(field) | ReadSource::ObjectField { field, .. } => {
+                    reduced.extend(self.reduce_field(section, &path, raw, field)?);
+                    if let ReadSource::ObjectField { sign, .. } = section.home.place
                         && let Some(value) = raw.get(sign)
                     {
                         reduced.entry(sign).or_insert_with(|| strip_values(value));
@@ -152,7 +153,7 @@ impl Reducer {
     }
 
     /// The kept part of the entries of `section` in the field `field` of an object.
-    fn within(
+    fn reduce_field(
         &self,
         section: Section,
         path: &str,
@@ -163,10 +164,10 @@ impl Reducer {
         let reduced = match value {
             Json::Array(rows) => {
                 let rows = rows.iter().filter_map(Json::as_object);
-                let rows = rows.map(|row| self.entry(section, path, row).map(Json::Object));
+                let rows = rows.map(|row| self.reduce_entry(section, path, row).map(Json::Object));
                 Json::Array(rows.collect::<Result<_, _>>()?)
             }
-            Json::Object(part) => Json::Object(self.entry(section, path, part)?),
+            Json::Object(part) => Json::Object(self.reduce_entry(section, path, part)?),
             _ => Json::Null,
         };
         Ok(Some((field.to_owned(), reduced)))
@@ -176,16 +177,16 @@ impl Reducer {
     ///
     /// # Errors
     /// Why nothing is kept.
-    pub(super) fn list(
+    pub(super) fn reduce_list(
         &self,
         op: Op<Read>,
         path: &str,
         rows: &[Object],
     ) -> Result<Vec<Json>, String> {
-        let reduced = rows.iter().map(|row| self.one(op, path, row).map(Json::Object));
+        let reduced = rows.iter().map(|row| self.reduce_one(op, path, row).map(Json::Object));
         let reduced: Vec<_> = reduced.collect::<Result<_, _>>()?;
-        let twice = section_of(op).filter(|section| section.may_come_twice());
-        let mut seen = BTreeMap::new();
+        let twice = section_of(op).filter(|section| section.allows_duplicates());
+        let mut removed_by_name = BTreeMap::new();
         for (section, (row, reduced)) in twice
             .into_iter()
             .flat_map(|section| rows.iter().zip(&reduced).map(move |of| (section, of)))
@@ -195,8 +196,8 @@ impl Reducer {
                 reduced.get(name).is_none_or(kind::is_withheld)
                     && !COMPUTED.contains(&name.as_str())
             });
-            let name = section.name(section.read(row, Wanted::All).fields.raw());
-            if seen.insert(name, removed.clone()).is_some_and(|other| other != removed) {
+            let name = section.name(section.read(row, FieldSelection::All).fields.raw());
+            if removed_by_name.insert(name, removed.clone()).is_some_and(|other| other != removed) {
                 return Err(format!(
                     "two {} are alike in all that is kept",
                     text::plural(section.noun)
@@ -210,28 +211,33 @@ impl Reducer {
     ///
     /// # Errors
     /// Why nothing is kept.
-    pub(super) fn one(&self, op: Op<Read>, path: &str, raw: &Object) -> Result<Object, String> {
+    pub(super) fn reduce_one(
+        &self,
+        op: Op<Read>,
+        path: &str,
+        raw: &Object,
+    ) -> Result<Object, String> {
         if op.row() == operation::USER_PROJECTS.row() {
-            return self.object(Scope::Project, raw);
+            return self.reduce_object(Scope::Project, raw);
         }
         if let Some(section) = section_of(op) {
-            return self.entry(section, path, raw);
+            return self.reduce_entry(section, path, raw);
         }
         let mut within = Object::new();
         for (section, field) in nested(op).filter_map(|(of, _)| Some((of, of.home.within?))) {
-            within.extend(self.within(section, path, raw, field)?);
+            within.extend(self.reduce_field(section, path, raw, field)?);
             within.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
         }
         if !within.is_empty() {
             return Ok(within);
         }
-        let others = OTHERS.iter().find(|(other, _)| other.row() == op.row());
+        let listed_fields = FIELDS_WITHOUT_KIND.iter().find(|(other, _)| other.row() == op.row());
         let mut keys: BTreeSet<&str> =
-            others.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
-        for section in catalogue::everywhere() {
+            listed_fields.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
+        for section in catalogue::all_sections() {
             let side = catalogue::side_list(section);
             if let Some(side) = side.filter(|side| side.list.row() == op.row()) {
-                keys.extend(side.rows.keys.iter().chain(side.rows.also));
+                keys.extend(side.rows.keys.iter().chain(side.rows.other_keys));
                 keys.extend(section.looked_at);
             }
         }
@@ -240,10 +246,10 @@ impl Reducer {
     }
 
     /// The kept part of an entry of `section`.
-    fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
+    fn reduce_entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
         let mut reduced = Object::new();
         let (home, raw) = (section.home, &*section.flatten_detail(raw));
-        let extra = self.literals.extra.get(&(home.scope, section.section));
+        let extra = self.literals.extra_fields.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
         for name in extra.filter(|_| !matches!(home.place, ReadSource::Container)) {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
@@ -260,7 +266,7 @@ impl Reducer {
             let field = SealedField { section, path, spec, raw };
             let value = if !self.is_sensitive(&field, value) {
                 readable_value(spec, value)
-            } else if let Some(sealed) = self.sealed(&field, value) {
+            } else if let Some(sealed) = self.seal_value(&field, value) {
                 sealed
             } else if field.is_identity() {
                 return Err(withheld(section, live).message);
@@ -269,10 +275,10 @@ impl Reducer {
             };
             reduced.insert(live.to_owned(), value);
         }
-        let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
+        let copies = COPY_FIELDS.iter().filter(|_| section.allows_duplicates());
         let handles = home.handle.iter().map(|handle| &handle.field);
         let inherited = home.inherited.iter().map(|inherited| &inherited.field);
-        let needed = home.rows.keys.iter().chain(home.rows.also).chain(section.looked_at);
+        let needed = home.rows.keys.iter().chain(home.rows.other_keys).chain(section.looked_at);
         for name in needed.chain(handles).chain(inherited).chain(copies) {
             let mut specs = section.table().specs().iter();
             if let Some(value) = raw.get(*name)
@@ -285,32 +291,32 @@ impl Reducer {
     }
 
     /// The digest or masked form that replaces the sensitive `value` of a field, if any.
-    fn sealed(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
+    fn seal_value(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
         if field.section.is_in_object() || field.spec.field.secrecy() == Secrecy::Open {
             return None;
         }
-        field.sealed(self.key.as_ref(), value, !self.holds_secret(value))
+        field.sealed(self.key.as_ref(), value, !self.contains_known_secret(value))
     }
 
     /// True if a text of unknown meaning may be secret.
     fn may_be_secret(&self, value: &Json) -> bool {
-        self.holds_secret(value) || judge::holds_secret(value, Secrecy::Open)
+        self.contains_known_secret(value) || judge::contains_secret(value, Secrecy::Open)
     }
 
     /// True if a text in `value` contains a secret of this run.
-    fn holds_secret(&self, value: &Json) -> bool {
-        value::texts(value).any(|text| matches!(self.secrets.redacted(text), Cow::Owned(_)))
+    fn contains_known_secret(&self, value: &Json) -> bool {
+        value::texts(value).any(|text| matches!(self.secrets.redact_known(text), Cow::Owned(_)))
     }
 
     /// True if the live `value` of a field is secret, or may be.
     fn is_sensitive(&self, field: &SealedField<'_>, value: &Json) -> bool {
         let SealedField { section, path, spec, raw } = *field;
         let (secrecy, compare) = (spec.field.secrecy(), spec.field.compare);
-        if self.holds_secret(value) {
+        if self.contains_known_secret(value) {
             return true;
         }
         let may_be = match secrecy {
-            Secrecy::Open | Secrecy::Address => judge::holds_secret(value, secrecy),
+            Secrecy::Open | Secrecy::Address => judge::contains_secret(value, secrecy),
             Secrecy::Sensitive | Secrecy::Reference => !value.is_null(),
         };
         if !may_be {
@@ -318,8 +324,8 @@ impl Reducer {
         }
         let key = (section.home.scope, path.to_owned(), section.section);
         let is_identity = field.is_identity();
-        let name = section.name(section.read(raw, Wanted::All).fields.raw());
-        let mut declared = self.literals.plain.get(&key).into_iter().flatten();
+        let name = section.name(section.read(raw, FieldSelection::All).fields.raw());
+        let mut declared = self.literals.plain_values.get(&key).into_iter().flatten();
         // Responses do not contain the parent.
         let is_nested = section.home.parent.is_some();
         !declared.any(|(entry, field, declared)| {
@@ -328,7 +334,7 @@ impl Reducer {
                 .is_some_and(|rest| rest.is_empty() || (is_nested && rest.ends_with('@')));
             *field == spec.name
                 && (is_identity || is_entry)
-                && forms::same(compare, declared, value)
+                && forms::are_equal(compare, declared, value)
         })
     }
 
@@ -368,15 +374,15 @@ fn readable_row(spec: &Spec, row: &Json) -> Json {
 
 /// The sections whose live entries `op` brings.
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
-    catalogue::everywhere().filter(move |section| match section.home.place {
+    catalogue::all_sections().filter(move |section| match section.home.place {
         ReadSource::List(all) | ReadSource::Optional(all) => {
             let one = section.detail.and(section.home.operations.get);
             all == op || one == Some(op)
         }
         ReadSource::Container
         | ReadSource::Object
-        | ReadSource::In(_)
-        | ReadSource::Part { .. } => false,
+        | ReadSource::ListField(_)
+        | ReadSource::ObjectField { .. } => false,
     })
 }
 
@@ -432,10 +438,11 @@ mod tests {
 
     /// The live fields of the entry `raw`, from a snapshot and from the service.
     fn both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
-        let reducer = Reducer { literals: Literals::default(), secrets: Arc::default(), key: None };
+        let reducer =
+            Reducer { literals: DeclaredLiterals::default(), secrets: Arc::default(), key: None };
         let raw = raw.as_object().unwrap();
-        let reduced = reducer.one(op, "acme/shop", raw).unwrap();
-        [&reduced, raw].map(|raw| section_of(op).unwrap().read(raw, Wanted::Known).fields)
+        let reduced = reducer.reduce_one(op, "acme/shop", raw).unwrap();
+        [&reduced, raw].map(|raw| section_of(op).unwrap().read(raw, FieldSelection::Known).fields)
     }
 
     #[test]
@@ -459,13 +466,14 @@ mod tests {
 
     #[test]
     fn a_withheld_field_is_unknown_under_its_old_name_too() {
-        let reducer = Reducer { literals: Literals::default(), secrets: Arc::default(), key: None };
+        let reducer =
+            Reducer { literals: DeclaredLiterals::default(), secrets: Arc::default(), key: None };
         let raw = json!({"id": 1, "topics": ["https://bot:hunter2@h.example.org"]});
         let raw = raw.as_object().unwrap();
-        let reduced = reducer.object(Scope::Project, raw).unwrap();
+        let reduced = reducer.reduce_object(Scope::Project, raw).unwrap();
         let settings =
             catalogue::sections(Scope::Project).find(|of| of.section == "settings").unwrap();
-        let live = settings.read(&reduced, Wanted::Known).fields;
+        let live = settings.read(&reduced, FieldSelection::Known).fields;
         for name in ["topics", "tag_list"] {
             assert!(live.is_withheld(name) && !live.raw().contains_key(name), "{name}");
         }

@@ -40,14 +40,14 @@ struct DeclaredValues {
     /// By the present and former paths of the container, and by section, with the field.
     values: BTreeMap<SectionKey, Vec<(String, Json)>>,
     /// True if a container has too many former paths.
-    is_vague: bool,
+    has_unknown_paths: bool,
 }
 
 impl DeclaredValues {
     /// The values of `section` in the container that is now at `path`.
     fn values_in(&self, section: Section, path: &str) -> &[(String, Json)] {
-        let of = (section.home.scope, path.to_owned(), section.section);
-        self.values.get(&of).map_or(&[], Vec::as_slice)
+        let key = (section.home.scope, path.to_owned(), section.section);
+        self.values.get(&key).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -70,9 +70,9 @@ impl SealedField<'_> {
         value: &Json,
         shows_url: bool,
     ) -> Option<Json> {
-        let digest = key.map(|key| key.of(&self.subject(value)));
+        let digest = key.map(|key| key.digest(&self.digest_input(value)));
         let url = value.as_str().filter(|_| shows_url && self.is_identity_url());
-        let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
+        let parts = [(DIGEST, digest), (MASKED, url.and_then(mask_if_safe))];
         let parts =
             parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
         let sealed: Object = parts.collect();
@@ -88,11 +88,11 @@ impl SealedField<'_> {
     }
 
     /// The input of the digest of `value`.
-    fn subject(&self, value: &Json) -> Json {
+    fn digest_input(&self, value: &Json) -> Json {
         let Self { section, path, spec, raw } = self;
         let value = match (spec.field.compare, value) {
             (Compare::Url, Json::String(url)) => text::normal_url(url).into(),
-            (Compare::Location, Json::String(url)) => text::location(url).into(),
+            (Compare::Location, Json::String(url)) => text::url_without_user(url).into(),
             _ => value.clone(),
         };
         let scope = section.home.scope.noun();
@@ -103,32 +103,32 @@ impl SealedField<'_> {
     }
 }
 
-fn url_secrets(url: &str) -> Vec<Range<usize>> {
-    judge::secrets(url, Secrecy::Address)
+fn url_secret_ranges(url: &str) -> Vec<Range<usize>> {
+    judge::find_secrets(url, Secrecy::Address)
 }
 
 /// `url` as addresses of entries show it; `None` if what they show may still be a secret.
-fn masked(url: &str) -> Option<String> {
+fn mask_if_safe(url: &str) -> Option<String> {
     let is_web = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
         && url.matches("://").count() == 1;
     let (masked, normal) = (mask_url(url), text::normal_url(url));
     let is_open = is_web
         && url.chars().all(|c| c.is_ascii_graphic() && !"\"'<>`\\^{|}".contains(c))
-        && url_secrets(url).len() == url_secrets(&normal).len()
+        && url_secret_ranges(url).len() == url_secret_ranges(&normal).len()
         && !masked.split(MASK).any(|part| judge::may_be_secret(part, Secrecy::Sensitive));
     is_open.then(|| masked.into_owned())
 }
 
 /// True if comparisons ignore everything that the mask in `url` hides.
 fn equals_masked(spec: &Spec, url: &str) -> bool {
-    spec.field.compare == Compare::Location && !text::location(url).contains(MASK)
+    spec.field.compare == Compare::Location && !text::url_without_user(url).contains(MASK)
 }
 
-/// A URL with this masked form that equals no other URL: nobody can guess `nonce`.
-fn unmasked(masked: &str, nonce: &str) -> Option<String> {
+/// Builds a URL with this masked form that equals no other URL, because `nonce` is random.
+fn fill_mask(masked: &str, nonce: &str) -> Option<String> {
     let mut url = String::new();
     let mut from = 0;
-    for range in url_secrets(masked) {
+    for range in url_secret_ranges(masked) {
         url.push_str(&masked[from..range.start]);
         url.push_str(nonce);
         from = range.end;
@@ -139,14 +139,14 @@ fn unmasked(masked: &str, nonce: &str) -> Option<String> {
 
 /// Replaces digests by their values.
 #[derive(Debug)]
-pub(super) struct Unsealing {
+pub(super) struct Unsealer {
     key: Option<DigestKey>,
-    /// Stands for what a mask hides.
+    /// A random text that replaces masked parts of URLs.
     nonce: String,
     declared: Mutex<Arc<DeclaredValues>>,
 }
 
-impl Unsealing {
+impl Unsealer {
     /// With `key`, if it is known.
     pub(super) fn new(key: Option<DigestKey>) -> Self {
         let nonce = format!("sealed{:032x}", rand::random::<u128>());
@@ -154,12 +154,12 @@ impl Unsealing {
     }
 
     /// Uses the present declarations, and the values in `secrets`, to recognise digests.
-    pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
+    pub(super) fn use_declarations(&self, desired: &Desired, secrets: &Secrets) {
         let mut declared = DeclaredValues::default();
         for container in &desired.containers {
             // The service may have it at a former path.
-            let former = desired.moves.former(&container.path);
-            declared.is_vague |= former.is_none();
+            let former = desired.moves.former_paths(&container.path);
+            declared.has_unknown_paths |= former.is_none();
             let mut paths = former.unwrap_or_default();
             paths.push(container.path.to_lowercase());
             for section in &container.sections {
@@ -208,13 +208,14 @@ impl Unsealing {
                         continue;
                     }
                     let field = SealedField { section, path, spec, raw: &raw };
-                    let value = match self.unsealed(&field, digest.as_deref(), masked.as_deref()) {
-                        Some(value) => value,
-                        None if field.is_identity() => {
-                            return Err(ambiguous(section, live, digest.is_some()));
-                        }
-                        None => kind::withheld_field(),
-                    };
+                    let value =
+                        match self.unseal_value(&field, digest.as_deref(), masked.as_deref()) {
+                            Some(value) => value,
+                            None if field.is_identity() => {
+                                return Err(ambiguous(section, live, digest.is_some()));
+                            }
+                            None => kind::withheld_field(),
+                        };
                     raw.insert(live.to_owned(), value);
                 }
                 Ok(Json::Object(raw))
@@ -223,8 +224,9 @@ impl Unsealing {
         }
     }
 
-    /// The value of a field, or one that equals no declared value; `None` if it may be one of these.
-    fn unsealed(
+    /// Returns the value of a field, or a value that differs from all declared ones; `None` if
+    /// unknown.
+    fn unseal_value(
         &self,
         field: &SealedField<'_>,
         digest: Option<&str>,
@@ -255,7 +257,7 @@ impl Unsealing {
             value if *name == field.spec.name => std::slice::from_ref(value),
             _ => &[],
         });
-        let mut values = values.filter(|value| key.of(&field.subject(value)) == digest);
+        let mut values = values.filter(|value| key.digest(&field.digest_input(value)) == digest);
         values.next().cloned()
     }
 
@@ -267,7 +269,8 @@ impl Unsealing {
         let keys = field.section.home.rows.keys.iter();
         let identity = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
         let identity = identity.collect::<Vec<_>>().join("-");
-        let url = masked.and_then(|masked| unmasked(masked, &format!("{}-{identity}", self.nonce)));
+        let url =
+            masked.and_then(|masked| fill_mask(masked, &format!("{}-{identity}", self.nonce)));
         url.unwrap_or_else(|| format!("sealed:{identity}")).into()
     }
 
@@ -281,13 +284,13 @@ impl Unsealing {
             value => std::slice::from_ref(value),
         });
         let mut urls = values.filter_map(Json::as_str);
-        !declared.is_vague && urls.all(|url| endpoint_of(url) != endpoint)
+        !declared.has_unknown_paths && urls.all(|url| endpoint_of(url) != endpoint)
     }
 }
 
 /// The host and path of a URL without credentials.
 fn endpoint_of(url: &str) -> String {
-    let url = text::location(url);
+    let url = text::url_without_user(url);
     let masked = mask_url(&url);
     let endpoint = masked.split(['?', '#']).next().unwrap_or_default();
     endpoint.trim_end_matches('/').to_owned()
@@ -295,7 +298,7 @@ fn endpoint_of(url: &str) -> String {
 
 /// Why an entry is unknown without a field.
 pub(super) fn withheld(section: Section, live: &str) -> ReadFailure {
-    ReadFailure::because(format!("the `{live}` of a {} may hold a credential", section.noun))
+    ReadFailure::from_message(format!("the `{live}` of a {} may hold a credential", section.noun))
 }
 
 /// As [`withheld`], where the key could decide.
@@ -305,7 +308,7 @@ fn ambiguous(section: Section, live: &str, has_digest: bool) -> ReadFailure {
     } else {
         "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch"
     };
-    ReadFailure::because(format!("{}; {next}", withheld(section, live).message))
+    ReadFailure::from_message(format!("{}; {next}", withheld(section, live).message))
 }
 
 #[cfg(test)]
@@ -339,7 +342,7 @@ mod tests {
             // The rest looks like a secret.
             ("https://h.example/https://bob:pw@h2.example/?a=b", None),
         ] {
-            assert_eq!(masked(url).as_deref(), shown, "{url}");
+            assert_eq!(mask_if_safe(url).as_deref(), shown, "{url}");
         }
     }
 
@@ -350,16 +353,16 @@ mod tests {
             "https://bob:pw@h.example/***/x",
             "https://h.example/x#f",
         ] {
-            let masked = masked(url).unwrap();
-            let other = unmasked(&masked, "nonce-7").unwrap();
+            let masked = mask_if_safe(url).unwrap();
+            let other = fill_mask(&masked, "nonce-7").unwrap();
             assert_eq!(mask_url(&other), masked);
             assert!(other.contains("nonce-7") && text::normal_url(&other).contains("nonce-7"));
             assert_eq!(other.contains("/***/"), url.contains("/***/"));
         }
         // A file that was changed.
         for text in ["", "***", "https://h.example/x", "https://h.example/?a=***'b"] {
-            let _ = unmasked(text, "nonce-7");
+            let _ = fill_mask(text, "nonce-7");
         }
-        assert_eq!(unmasked("https://h.example/x", "nonce-7"), None);
+        assert_eq!(fill_mask("https://h.example/x", "nonce-7"), None);
     }
 }

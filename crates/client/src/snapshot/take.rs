@@ -1,8 +1,8 @@
 //! Takes a snapshot: a transport that asks the service for what the snapshot lacks, stores the kept
 //! part of the answer, and answers from that.
 //!
-//! So a plan made through it equals one from the snapshot, and everything it asks is in the
-//! snapshot. [`Recorder::widen`] adds what this plan did not need but one of other manifests may.
+//! So a plan made through it equals one from the snapshot, and the snapshot contains all answers
+//! that it needs. [`Recorder::fetch_extra`] adds answers that only plans of other manifests need.
 
 use std::{
     collections::BTreeSet,
@@ -14,9 +14,9 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use super::{
     Snapshot, SnapshotHeader,
     contents::{self, ObjectRow, PackedJson, ReadFailure, Recorded, SnapshotContents},
-    offline::{refusal, reply, unknown},
+    offline::{build_response, failure_response, offline_error},
     question::{Query, QuerySubject},
-    reduce::{Literals, Reducer, placed},
+    reduce::{DeclaredLiterals, Reducer, placed},
 };
 use crate::{
     address::group_of,
@@ -31,7 +31,7 @@ use crate::{
     field::Scope,
     kind::{ReadSource, Section},
     lock,
-    observe::{is_fatal, list_below, outermost},
+    observe::{is_fatal, list_below, outermost_paths},
     operation::{self, Method, Op, Read, Request, ResponseBody},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -39,9 +39,9 @@ use crate::{
 };
 
 /// The maximum number of pages of users, or of namespaces, that are read to know all of them.
-const FEW_PAGES: u64 = 100;
+const MAX_PAGES: u64 = 100;
 /// How many requests run in parallel.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// A snapshot that is being taken.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Recorder {
 
 impl Transport for Recorder {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-        Box::pin(self.ask(request))
+        Box::pin(self.answer_request(request))
     }
 }
 
@@ -67,21 +67,21 @@ impl Recorder {
         secrets: Arc<Secrets>,
         key: Option<DigestKey>,
     ) -> Self {
-        let head = SnapshotHeader { key: key.as_ref().map(DigestKey::id), ..head };
-        let reducer = Reducer { literals: Literals::default(), secrets, key };
+        let head = SnapshotHeader { key_id: key.as_ref().map(DigestKey::id), ..head };
+        let reducer = Reducer { literals: DeclaredLiterals::default(), secrets, key };
         Self { client, head, reducer: Mutex::new(Arc::new(reducer)), contents: Mutex::default() }
     }
 
     /// Uses the present declarations.
-    pub fn declare(&self, desired: &Desired) {
+    pub fn use_declarations(&self, desired: &Desired) {
         let mut reducer = lock(&self.reducer);
         let (secrets, key) = (Arc::clone(&reducer.secrets), reducer.key.clone());
-        *reducer = Arc::new(Reducer { literals: Literals::collect(desired), secrets, key });
+        *reducer = Arc::new(Reducer { literals: DeclaredLiterals::collect(desired), secrets, key });
     }
 
     /// The snapshot as taken so far.
     pub fn finish(&self) -> Snapshot {
-        Snapshot { head: self.head.clone(), contents: std::mem::take(&mut *self.contents()) }
+        Snapshot { header: self.head.clone(), contents: std::mem::take(&mut *self.contents()) }
     }
 
     /// The client that asks the service.
@@ -97,9 +97,9 @@ impl Recorder {
         Arc::clone(&lock(&self.reducer))
     }
 
-    async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
+    async fn answer_request(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
-        let Some(query) = query else { return Err(unknown("a snapshot has no such thing")) };
+        let Some(query) = query else { return Err(offline_error("a snapshot has no such thing")) };
         if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
                 return Err(SendError::new(
@@ -109,11 +109,11 @@ impl Recorder {
                 ));
             }
             // The run is over: the calling client must know, and stop.
-            let failed = ReadFailure::because(error.message().unwrap_or_default().to_owned());
-            return Ok(refusal(401, &failed, &self.head));
+            let failed = ReadFailure::from_message(error.message().unwrap_or_default().to_owned());
+            return Ok(failure_response(401, &failed, &self.head));
         }
         let answer = self.contents().answer(&query);
-        reply(&query, answer, &self.head, |why| {
+        build_response(&query, answer, &self.head, |why| {
             why.unwrap_or("the service did not tell").to_owned()
         })
     }
@@ -128,18 +128,18 @@ impl Recorder {
             let contents = self.contents();
             match (contents.answer(query), &subject) {
                 // A list lacks what was renamed; only the service redirects the old path.
-                (Some(Err(_)), QuerySubject::Object(scope)) => {
-                    contents.missing.contains_key(&(*scope, query.container().to_lowercase()))
-                }
+                (Some(Err(_)), QuerySubject::Object(scope)) => contents
+                    .failed_objects
+                    .contains_key(&(*scope, query.container().to_lowercase())),
                 (answer, _) => answer.is_some(),
             }
         };
         match subject {
             _ if is_recorded => Ok(()),
-            QuerySubject::Object(scope) => self.object(scope, query).await,
-            QuerySubject::Roster(scope, root) => self.roster(scope, root, query).await,
-            QuerySubject::User(name) => self.user(name, query).await,
-            QuerySubject::Other => self.other(query).await,
+            QuerySubject::Object(scope) => self.fetch_object(scope, query).await,
+            QuerySubject::Roster(scope, root) => self.fetch_roster(scope, root, query).await,
+            QuerySubject::User(name) => self.fetch_user(name, query).await,
+            QuerySubject::Other => self.fetch_other(query).await,
         }
     }
 
@@ -150,49 +150,53 @@ impl Recorder {
         }
     }
 
-    async fn object(&self, scope: Scope, query: &Query) -> Result<()> {
-        let itself = catalogue::lookup(scope);
-        let request = query.request().keeping(self.reducer().wanted(scope));
+    async fn fetch_object(&self, scope: Scope, query: &Query) -> Result<()> {
+        let lookup = catalogue::container_lookup(scope);
+        let request = query.request().keeping(self.reducer().wanted_keys(scope));
         let at = query.container();
-        match self.client.get_object(request, &["id", itself.path]).await {
-            Ok(answer) => self.add(scope, &answer.object().cloned().unwrap_or_default(), Some(at)),
+        match self.client.get_object(request, &["id", lookup.path]).await {
+            Ok(answer) => {
+                self.add_object(scope, &answer.object().cloned().unwrap_or_default(), Some(at));
+            }
             Err(error) => {
-                let failed = failed(error)?;
-                self.contents().missing.insert((scope, at.to_lowercase()), failed);
+                let failed = keep_failure(error)?;
+                self.contents().failed_objects.insert((scope, at.to_lowercase()), failed);
             }
         }
         Ok(())
     }
 
-    /// Adds the object `raw` that was requested `at` a path or id, or is a row of a list; records
-    /// why not, if it is not kept.
-    fn add(&self, scope: Scope, raw: &Object, at: Option<&str>) {
-        let reduced = self.reducer().object(scope, raw);
+    /// Adds the object `raw`, which was requested at `path_or_id` or is a row of a list; records
+    /// the reason if it is not kept.
+    fn add_object(&self, scope: Scope, raw: &Object, path_or_id: Option<&str>) {
+        let reduced = self.reducer().reduce_object(scope, raw);
         let mut contents = self.contents();
         match reduced {
             Ok(reduced) => {
-                let row = ObjectRow::new(scope, &reduced, at.is_some());
-                row.into_iter().for_each(|row| contents.add(row, at));
+                let row = ObjectRow::new(scope, &reduced, path_or_id.is_some());
+                row.into_iter().for_each(|row| contents.add(row, path_or_id));
             }
             Err(why) => {
-                let at = at.unwrap_or_else(|| catalogue::lookup(scope).path_in(raw)).to_lowercase();
-                contents.missing.insert((scope, at), ReadFailure::because(why));
+                let at = path_or_id
+                    .unwrap_or_else(|| catalogue::container_lookup(scope).path_in(raw))
+                    .to_lowercase();
+                contents.failed_objects.insert((scope, at), ReadFailure::from_message(why));
             }
         }
     }
 
-    async fn roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
-        let (itself, _) = catalogue::container(scope);
+    async fn fetch_roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
+        let (container_kind, _) = catalogue::container(scope);
         let request = query.request().query("order_by", "id").query("sort", "asc");
         let is_project = scope == Scope::Project;
         let request = if is_project { request.query("include_subgroups", true) } else { request };
-        let request = request.keeping(self.reducer().wanted(scope));
-        let roster = match self.client.list_rows(request, itself.home.rows).await {
+        let request = request.keeping(self.reducer().wanted_keys(scope));
+        let roster = match self.client.list_rows(request, container_kind.home.rows).await {
             Ok(rows) => {
-                rows.iter().for_each(|row| self.add(scope, row, None));
+                rows.iter().for_each(|row| self.add_object(scope, row, None));
                 Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
             }
-            Err(error) => Err(failed(error)?),
+            Err(error) => Err(keep_failure(error)?),
         };
         let mut contents = self.contents();
         let root = if root.is_empty() { String::new() } else { contents.roster_key(root) };
@@ -200,50 +204,51 @@ impl Recorder {
         Ok(())
     }
 
-    async fn user(&self, name: &str, query: &Query) -> Result<()> {
+    async fn fetch_user(&self, name: &str, query: &Query) -> Result<()> {
         match self.client.get(query.request()).await {
             Ok(answer) => {
                 let key = name.to_lowercase();
-                let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
+                let mut users = answer.body.as_array().into_iter().flatten().filter_map(parse_user);
                 let found_user = users.find(|(username, _)| *username == key);
                 self.contents().users.insert(key, found_user.and_then(|(_, user)| user));
             }
             Err(error) => {
-                let failed = Recorded::Failed(failed(error)?);
-                self.contents().answers.insert(query.question.clone(), failed);
+                let failed = Recorded::Failed(keep_failure(error)?);
+                self.contents().answers.insert(query.key.clone(), failed);
             }
         }
         Ok(())
     }
 
-    async fn other(&self, query: &Query) -> Result<()> {
+    async fn fetch_other(&self, query: &Query) -> Result<()> {
         let (path, reducer) = (self.contents().path_of(query), self.reducer());
         let reduced = match query.op.row().answer {
             ResponseBody::List => match self.client.list(query.request()).await {
                 Ok(rows) => reducer
-                    .list(query.op, &path, &rows.map(|row| placed(query, row)))
+                    .reduce_list(query.op, &path, &rows.map(|row| placed(query, row)))
                     .map(|rows| Recorded::Entries(rows.iter().map(PackedJson::new).collect())),
-                Err(error) => Ok(Recorded::Failed(failed(error)?)),
+                Err(error) => Ok(Recorded::Failed(keep_failure(error)?)),
             },
             _ => match self.client.get_optional(query.request(), &[]).await {
                 Ok(answer) => {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(query, raw.clone()));
-                    let one = one.map(|raw| reducer.one(query.op, &path, &raw)).transpose();
+                    let one = one.map(|raw| reducer.reduce_one(query.op, &path, &raw)).transpose();
                     one.map(|one| Recorded::One(one.map(|one| PackedJson::new(&Json::Object(one)))))
                 }
-                Err(error) => Ok(Recorded::Failed(failed(error)?)),
+                Err(error) => Ok(Recorded::Failed(keep_failure(error)?)),
             },
         };
-        let reduced = reduced.unwrap_or_else(|why| Recorded::Failed(ReadFailure::because(why)));
+        let reduced =
+            reduced.unwrap_or_else(|why| Recorded::Failed(ReadFailure::from_message(why)));
         let mut contents = self.contents();
         if let Recorded::Entries(entries) = &reduced {
             // Every member is a user.
-            for (username, user) in entries.iter().filter_map(|entry| user(&entry.json())) {
+            for (username, user) in entries.iter().filter_map(|entry| parse_user(&entry.json())) {
                 contents.users.entry(username).or_insert(user);
             }
         }
-        let key = contents.key(query);
+        let key = contents.storage_key(query);
         contents.answers.insert(key, reduced);
         Ok(())
     }
@@ -253,25 +258,25 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn widen(&self, desired: &Desired) -> Result<()> {
+    pub async fn fetch_extra(&self, desired: &Desired) -> Result<()> {
         self.fetch_request(operation::CURRENT_USER.request()).await?;
         self.fetch_request(operation::VERSION_GET.request()).await?;
-        let groups = managed(desired);
-        for root in outermost(&groups) {
-            self.everything_below(&root).await?;
+        let groups = managed_groups(desired);
+        for root in outermost_paths(&groups) {
+            self.fetch_below(&root).await?;
         }
         if self.contents().sees_all() {
             let list = operation::GROUP_LIST.request().query("top_level_only", true);
             self.fetch_request(list.query("all_available", true)).await?;
         }
-        self.namespaces().await?;
-        self.everybody().await?;
+        self.fetch_namespaces().await?;
+        self.fetch_all_users().await?;
         let groups: BTreeSet<_> = {
             let contents = self.contents();
             let rosters = contents.rosters.iter();
             let below = rosters.filter(|((of, root), _)| *of == Scope::Group && !root.is_empty());
             let below = below.flat_map(|(_, ids)| ids.iter().flatten().copied());
-            let managed = groups.iter().filter_map(|group| contents.id(Scope::Group, group));
+            let managed = groups.iter().filter_map(|group| contents.find_id(Scope::Group, group));
             below.chain(managed).collect()
         };
         let members = operation::GROUP_MEMBER_LIST_ALL;
@@ -285,17 +290,22 @@ impl Recorder {
         self.fetch_all(namespaces, || {}).await
     }
 
-    /// Reads what [`Self::sections`] returned, and calls `each` after each answer. A section that is
-    /// refused here is not declared yet, so the snapshot is still complete.
+    /// Sends the requests from [`Self::unread_section_requests`], and calls `on_answer` after each
+    /// answer. A section that is refused here is not declared yet, so the snapshot is still
+    /// complete.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn fetch_all(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
+    pub async fn fetch_all(
+        &self,
+        requests: Vec<Request<Read>>,
+        on_answer: impl Fn(),
+    ) -> Result<()> {
         let fetches = requests.into_iter().map(|request| self.fetch_request(request));
-        let mut fetches = stream::iter(fetches).buffer_unordered(AT_ONCE);
+        let mut fetches = stream::iter(fetches).buffer_unordered(MAX_CONCURRENT);
         while let Some(fetched) = fetches.next().await {
             fetched?;
-            each();
+            on_answer();
         }
         Ok(())
     }
@@ -307,16 +317,16 @@ impl Recorder {
 
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
     /// of the object; if not, groups are read one by one.
-    async fn everything_below(&self, root: &str) -> Result<()> {
-        self.fetch_request((catalogue::lookup(Scope::Group).get)(root)).await?;
-        if self.contents().id(Scope::Group, root).is_none() {
+    async fn fetch_below(&self, root: &str) -> Result<()> {
+        self.fetch_request((catalogue::container_lookup(Scope::Group).get)(root)).await?;
+        if self.contents().find_id(Scope::Group, root).is_none() {
             return Ok(());
         }
         for scope in Scope::ALL {
             self.fetch_request(list_below(scope).arg("id", root)).await?;
         }
         for scope in Scope::ALL {
-            let get = catalogue::lookup(scope).get;
+            let get = catalogue::container_lookup(scope).get;
             let rows: Vec<_> = {
                 let contents = self.contents();
                 let rows = contents.objects.range((scope, 0)..=(scope, u64::MAX));
@@ -325,13 +335,14 @@ impl Recorder {
             };
             let Some((id, row)) = rows.first() else { continue };
             if let Some(query) = Query::read(&get(&id.to_string()).target()) {
-                self.object(scope, &query).await?;
+                self.fetch_object(scope, &query).await?;
             }
             let has_whole_rows = {
                 let mut contents = self.contents();
                 let whole = contents.objects.get(&(scope, *id)).filter(|whole| whole.by_itself);
-                let is_whole = whole.is_some_and(|whole| keys(whole).is_subset(&keys(row)));
-                let has_whole_rows = contents.whole_rows.entry(scope).or_insert(true);
+                let is_whole =
+                    whole.is_some_and(|whole| field_names(whole).is_subset(&field_names(row)));
+                let has_whole_rows = contents.rows_are_whole.entry(scope).or_insert(true);
                 *has_whole_rows &= is_whole;
                 *has_whole_rows
             };
@@ -345,8 +356,8 @@ impl Recorder {
 
     /// Reads all namespaces, if there are not too many. One that is not in the list may still
     /// exist.
-    async fn namespaces(&self) -> Result<()> {
-        let Some(all) = self.few(operation::NAMESPACE_FIND, &["full_path"]).await? else {
+    async fn fetch_namespaces(&self) -> Result<()> {
+        let Some(all) = self.list_if_short(operation::NAMESPACE_FIND, &["full_path"]).await? else {
             return Ok(());
         };
         for raw in all.iter() {
@@ -354,41 +365,43 @@ impl Recorder {
             let query = Query::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
             // The service would read a path of digits as an id.
             let query = query.filter(|_| contents::parse_id(path).is_none());
-            let reduced = self.reducer().one(operation::NAMESPACE_GET, "", raw);
+            let reduced = self.reducer().reduce_one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced) {
                 let reduced = Recorded::One(Some(PackedJson::new(&Json::Object(reduced))));
-                self.contents().answers.insert(query.question, reduced);
+                self.contents().answers.insert(query.key, reduced);
             }
         }
         Ok(())
     }
 
     /// Reads all users, if there are not too many.
-    async fn everybody(&self) -> Result<()> {
-        let Some(all) = self.few(operation::USER_FIND, &["username"]).await? else {
+    async fn fetch_all_users(&self) -> Result<()> {
+        let Some(all) = self.list_if_short(operation::USER_FIND, &["username"]).await? else {
             return Ok(());
         };
         let mut contents = self.contents();
-        contents.users.extend(all.iter().filter_map(|row| user(&Json::Object(row.clone()))));
-        contents.all_users = true;
+        contents.users.extend(all.iter().filter_map(|row| parse_user(&Json::Object(row.clone()))));
+        contents.has_all_users = true;
         Ok(())
     }
 
     /// The complete list that `op` reads, unless it is long or fails.
-    async fn few(
+    async fn list_if_short(
         &self,
         op: Op<Read>,
-        also: &'static [&'static str],
+        extra_keys: &'static [&'static str],
     ) -> Result<Option<Complete<Object>>> {
-        let Ok(mut pager) = Pager::new(op.request(), Rows::with_id(also)) else { return Ok(None) };
+        let Ok(mut pager) = Pager::new(op.request(), Rows::with_id(extra_keys)) else {
+            return Ok(None);
+        };
         loop {
             match self.client.page(&mut pager).await {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(pager.finish().ok()),
-                Err(error) => return failed(error).map(|_| None),
+                Err(error) => return keep_failure(error).map(|_| None),
             }
             // The service counts at most 10,000 entries.
-            if pager.total_pages().is_none_or(|pages| pages > FEW_PAGES) {
+            if pager.total_pages().is_none_or(|pages| pages > MAX_PAGES) {
                 return Ok(None);
             }
         }
@@ -397,16 +410,20 @@ impl Recorder {
     /// Requests for all sections of every declared group and project that were not read yet, because
     /// a branch may declare them: for those without parents, or for those with parents, below each
     /// parent that was read.
-    pub fn sections(&self, desired: &Desired, are_nested: bool) -> Vec<Request<Read>> {
+    pub fn unread_section_requests(
+        &self,
+        desired: &Desired,
+        only_nested: bool,
+    ) -> Vec<Request<Read>> {
         let contents = self.contents();
         let mut requests = Vec::new();
         for container in &desired.containers {
-            let Some(id) = contents.id(container.scope, &container.path) else { continue };
+            let Some(id) = contents.find_id(container.scope, &container.path) else { continue };
             for section in catalogue::sections(container.scope) {
                 let Some(request) = list_request(section, id) else { continue };
                 let home = section.home;
                 match (home.parent, section.detail.and(home.operations.get)) {
-                    (None, _) if !are_nested => requests.push(request),
+                    (None, _) if !only_nested => requests.push(request),
                     (None, Some(get)) => {
                         let one = get.request().arg("id", id);
                         let rows = recorded_entries(&contents, section, id).into_iter();
@@ -414,9 +431,9 @@ impl Recorder {
                             .filter_map(|row| home.entry_request(one.clone(), row.as_object()?));
                         requests.extend(one);
                     }
-                    (Some(parent), _) if are_nested => {
-                        let of = catalogue::section(container.scope, parent.section);
-                        let rows = of.map(|of| recorded_entries(&contents, of, id));
+                    (Some(parent), _) if only_nested => {
+                        let parent_kind = catalogue::section(container.scope, parent.section);
+                        let rows = parent_kind.map(|of| recorded_entries(&contents, of, id));
                         let ids = rows.into_iter().flatten().filter_map(|row| row["id"].as_u64());
                         requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));
                     }
@@ -448,7 +465,7 @@ fn recorded_entries(contents: &SnapshotContents, section: Section, id: u64) -> V
 }
 
 /// The paths of declared groups, and of groups of declared projects, in lower case.
-fn managed(desired: &Desired) -> BTreeSet<String> {
+fn managed_groups(desired: &Desired) -> BTreeSet<String> {
     let groups = desired.containers.iter().filter_map(|container| match container.scope {
         Scope::Group => Some(container.path.to_lowercase()),
         Scope::Project => group_of(&container.path).map(str::to_lowercase),
@@ -456,15 +473,15 @@ fn managed(desired: &Desired) -> BTreeSet<String> {
     groups.collect()
 }
 
-fn keys(thing: &ObjectRow) -> BTreeSet<String> {
-    match thing.object.json() {
+fn field_names(row: &ObjectRow) -> BTreeSet<String> {
+    match row.object.json() {
         Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
         _ => BTreeSet::new(),
     }
 }
 
 /// A user as a snapshot holds it, if `raw` is one: the name in lower case, the id and the name.
-fn user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
+fn parse_user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
     let (id, username) = (raw["id"].as_u64()?, raw["username"].as_str()?.to_owned());
     Some((username.to_lowercase(), Some((id, username))))
 }
@@ -473,7 +490,7 @@ fn user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
 ///
 /// # Errors
 /// The failure itself, if all further requests would fail too.
-fn failed(error: ApiError) -> Result<ReadFailure> {
+fn keep_failure(error: ApiError) -> Result<ReadFailure> {
     if is_fatal(&error) {
         return Err(error);
     }
@@ -486,6 +503,6 @@ fn failed(error: ApiError) -> Result<ReadFailure> {
             request_id: error.request_id().map(str::to_owned),
             moved_to: error.moved_to(),
         },
-        _ => ReadFailure::because(Cause::from(&error).to_string()),
+        _ => ReadFailure::from_message(Cause::from(&error).to_string()),
     })
 }

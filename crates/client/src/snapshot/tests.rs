@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 
-use super::reduce::{Literals, Reducer};
+use super::reduce::{DeclaredLiterals, Reducer};
 use crate::{
     absorb,
     address::Selector,
@@ -15,7 +15,7 @@ use crate::{
     digest::DigestKey,
     export::{Excerpt, ExportBuilder, ExportSettings as Exporting, Values},
     field::Scope,
-    kind::{Names, ReadSource, Section, Shape, Spec, Wanted},
+    kind::{FieldSelection, Names, ReadSource, Section, Shape, Spec},
     live::{
         Live,
         testing::{caller, here_reading},
@@ -93,7 +93,7 @@ fn example(spec: &Spec) -> Option<Json> {
 
 /// An answer of the service with `text` in the field `name`.
 fn raw(of: Section, name: &str, text: &str) -> Object {
-    let mut raw = of.beside(name);
+    let mut raw = of.example_siblings(name);
     for spec in of.table().specs() {
         let is_needed = of.identity.contains(&spec.name) || of.required.contains(&spec.name);
         let value = match *spec.name == *name {
@@ -135,7 +135,7 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     let answer = Json::Object(raw.clone());
     let answer = if is_one { answer } else { json!([answer]) };
     let sections = Json::Object(Object::from_iter([(of.section.to_owned(), answer)]));
-    let live = here_reading(&declared, &sections, Wanted::All);
+    let live = here_reading(&declared, &sections, FieldSelection::All);
     // Names are masked where they are recorded, other fields before.
     let secrets = Secrets::default();
     let is_name = of.identity.contains(&name);
@@ -143,23 +143,27 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     let mut out = planned(&declared, &live, &secrets);
     for values in [Values::Plain, Values::Env, Values::None] {
         let settings =
-            Exporting { values, ..Exporting::plain(caller(), DetectedRelease::NotAsked) };
+            Exporting { values, ..Exporting::plain(caller(), DetectedRelease::NotRequested) };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
         builder.add(of.home.scope, &declared.path, &live, &Names::default());
-        let left_out = format!("{:?}", builder.left_out());
+        let left_out = format!("{:?}", builder.omitted_reads());
         let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
         out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
     }
     for key in [None, Some(DigestKey::new(&Secret::new("key")))] {
-        let (literals, secrets) = (Literals::collect(&Desired::default()), Arc::default());
+        let (literals, secrets) = (DeclaredLiterals::collect(&Desired::default()), Arc::default());
         let reducer = Reducer { literals, secrets, key };
         let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
         let kept = match of.home.place {
-            ReadSource::List(op) | ReadSource::Optional(op) => reducer.one(op, "acme/shop", raw),
-            ReadSource::Object => reducer.object(of.home.scope, raw),
-            ReadSource::In(field) => reducer.object(of.home.scope, &within(field, json!([raw]))),
-            ReadSource::Part { field, .. } => {
-                reducer.object(of.home.scope, &within(field, json!(raw)))
+            ReadSource::List(op) | ReadSource::Optional(op) => {
+                reducer.reduce_one(op, "acme/shop", raw)
+            }
+            ReadSource::Object => reducer.reduce_object(of.home.scope, raw),
+            ReadSource::ListField(field) => {
+                reducer.reduce_object(of.home.scope, &within(field, json!([raw])))
+            }
+            ReadSource::ObjectField { field, .. } => {
+                reducer.reduce_object(of.home.scope, &within(field, json!(raw)))
             }
             ReadSource::Container => continue,
         };
@@ -171,7 +175,8 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
 
 /// What a plan, its saved form, and the edits that absorb it show. `secrets` redacts the saved form.
 fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'static str, String)> {
-    let settings = PlanSettings::of(caller(), Arc::new(Secrets::default()), &Desired::default());
+    let settings =
+        PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default());
     let plan = plan::container(declared, live, &settings);
     // Reports redact all that they show; names of entries have to be safe before.
     let names = plan.steps.iter().map(|step| &step.address);
@@ -181,11 +186,17 @@ fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'stati
     let changes = serde_json::to_string(&changes).unwrap();
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
-    let exporting = Exporting::plain(caller(), DetectedRelease::NotAsked);
+    let exporting = Exporting::plain(caller(), DetectedRelease::NotRequested);
     let of_ids = Names::default();
-    let words = Excerpt::of(declared.scope, &declared.path, live, &of_ids, &exporting);
+    let words = Excerpt::from_live(declared.scope, &declared.path, live, &of_ids, &exporting);
     let (container, words, plan_of) = (declared, words.as_ref(), &plan);
-    let seen = absorb::Compared { container, plan: plan_of, live, names: &of_ids, words };
+    let seen = absorb::ContainerComparison {
+        container,
+        plan: plan_of,
+        live,
+        names: &of_ids,
+        excerpt: words,
+    };
     let everything = Selector::parse(&format!("{}#*/*", declared.path)).unwrap();
     let whole = Selector::parse(&declared.path).unwrap();
     let chosen = Selection { only: vec![everything, whole], ..Selection::default() };
@@ -207,27 +218,27 @@ fn saved(
     planned: plan::ContainerPlan,
     secrets: &Secrets,
 ) -> String {
-    let mut plan = Plan::default().remembering();
+    let mut plan = Plan::default().with_container_plans();
     plan.add(declared, planned, live.clone());
     let made = PlanSource {
-        at: "2030-01-15T12:00:00Z".parse().unwrap(),
+        made_at: "2030-01-15T12:00:00Z".parse().unwrap(),
         target: "https://x.example".into(),
         caller: "alice".into(),
-        sandbox: false,
+        is_sandbox: false,
         manifests: None,
-        selected: Default::default(),
+        selectors: Default::default(),
     };
     let recording = Recording { secrets, key: None };
     let containers = std::slice::from_ref(declared);
-    let plan = plan.sorted(&Extent::default());
-    SavedPlan::of(&plan, containers, made, recording).sealed(None).to_text()
+    let plan = plan.into_sorted(&Extent::default());
+    SavedPlan::of(&plan, containers, made, recording).seal(None).to_text()
 }
 
 #[test]
 fn no_live_credential_of_any_field_leaves_in_any_output() {
     let (forms, mut fields, mut leaks) = (forms(), 0, Vec::new());
     let count = if crate::sample::is_whole() { forms.len() } else { 3 };
-    for of in catalogue::everywhere().filter(|of| of.shape != Shape::Container) {
+    for of in catalogue::all_sections().filter(|of| of.shape != Shape::Container) {
         for spec in of.table().specs().iter().filter(|spec| filled(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.
             let some = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);

@@ -42,9 +42,9 @@ pub(super) enum GoalChange {
     Fields(FieldValues),
     /// The entry is declared with these fields; the text names those that are left out.
     Entry(FieldValues, Option<String>),
-    /// The entry is no longer declared, or declared absent; of a list without a key: the section is
-    /// declared without entries.
-    Gone,
+    /// The entry is no longer declared, or is declared absent. Without a key, the list is declared
+    /// without entries.
+    Removed,
 }
 
 /// Values of fields, each named by the keys that lead to it.
@@ -57,9 +57,9 @@ fn split_keys(name: &str) -> Vec<String> {
 
 impl GoalChange {
     /// The entry as an export writes it.
-    fn entry(excerpt: ExcerptEntry) -> Self {
+    fn from_excerpt(excerpt: ExcerptEntry) -> Self {
         let fields = excerpt.fields.into_iter().map(|(name, value)| (split_keys(&name), value));
-        Self::Entry(fields.collect(), excerpt.about)
+        Self::Entry(fields.collect(), excerpt.comment)
     }
 }
 
@@ -76,11 +76,11 @@ impl Goal {
         Self { address, container, section: section.section, key: key.to_owned(), change }
     }
 
-    /// How many differences it takes back.
-    pub fn differences(&self) -> usize {
+    /// The number of differences that it removes.
+    pub fn count_differences(&self) -> usize {
         match &self.change {
             GoalChange::Fields(fields) => fields.len(),
-            GoalChange::Entry(..) | GoalChange::Gone => 1,
+            GoalChange::Entry(..) | GoalChange::Removed => 1,
         }
     }
 
@@ -95,7 +95,7 @@ impl Goal {
 pub(super) const EXTRA: &str = "extra";
 
 /// The comparison of a group or project.
-pub struct Compared<'a> {
+pub struct ContainerComparison<'a> {
     /// The declaration.
     pub container: &'a Container,
     /// The plan.
@@ -105,25 +105,28 @@ pub struct Compared<'a> {
     /// The names of the users and groups in it.
     pub names: &'a Names,
     /// The live state in the form of a manifest; `None` if the container does not exist.
-    pub words: Option<&'a Excerpt>,
+    pub excerpt: Option<&'a Excerpt>,
 }
 
-/// The declarations that remove the differences selected by `chosen`. Unlisted entries are included
-/// if their section reports them as differences, or if a selector chooses entries and not only
-/// their container.
-pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<AbsorbRefusal>) {
+/// The declarations that remove the differences in `selection`. Unlisted entries are included if
+/// their section reports them as differences, or if a selector names entries and not only their
+/// container.
+pub fn find_drift(
+    comparison: &ContainerComparison<'_>,
+    selection: &Selection,
+) -> (Vec<Goal>, Vec<AbsorbRefusal>) {
     let mut drift = DriftCollector {
-        seen,
-        chosen,
-        container: seen.container.address(),
+        comparison,
+        selection,
+        container: comparison.container.address(),
         live_names: BTreeMap::new(),
         goals: Vec::new(),
-        refused: Vec::new(),
+        refusals: Vec::new(),
     };
-    for step in seen.plan.steps.iter().chain(&seen.plan.watched) {
+    for step in comparison.plan.steps.iter().chain(&comparison.plan.watched) {
         drift.absorb_step(step);
     }
-    for note in &seen.plan.notes {
+    for note in &comparison.plan.notes {
         match note.reason {
             Reason::Unlisted if drift.is_chosen_by_entry(&note.address) => {
                 drift.absorb_unlisted(&note.address);
@@ -135,38 +138,38 @@ pub fn find_drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Ab
             _ => {}
         }
     }
-    for problem in &seen.plan.problems {
+    for problem in &comparison.plan.problems {
         drift.absorb_problem(problem);
     }
-    for Incomplete { address, reason } in &seen.plan.incomplete {
-        let is_selected = chosen.only.iter().any(|selector| match address.entry {
+    for Incomplete { address, reason } in &comparison.plan.incomplete {
+        let is_selected = selection.only.iter().any(|selector| match address.entry {
             Some(_) => selector.matches(address),
             None => selector.touches_section(address),
         });
         if is_selected && !drift.is_excluded(address) {
             let reason = format!("it could not be read: {reason}");
             drift
-                .refused
+                .refusals
                 .push(AbsorbRefusal { is_unread: true, ..AbsorbRefusal::new(address, reason) });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
-    (drift.goals, drift.refused)
+    (drift.goals, drift.refusals)
 }
 
-/// The declarations of live sections and entries that are not declared. With `has_fields`, also of
-/// fields that a declared section omits, for sections that nobody has written yet.
-pub fn find_missing(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
-    let container = seen.container.address();
+/// The declarations of live sections and entries that are not declared. With `includes_fields`,
+/// also of fields that a declared section omits.
+pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool) -> Vec<Goal> {
+    let container = comparison.container.address();
     let mut goals = Vec::new();
-    for (section, key, excerpt) in seen.words.into_iter().flat_map(Excerpt::entries) {
-        let change = match seen.container.section(section.section) {
+    for (section, key, excerpt) in comparison.excerpt.into_iter().flat_map(Excerpt::entries) {
+        let change = match comparison.container.section(section.section) {
             // Whether it is archived is a difference.
-            None if section.shape == Shape::Switch && !has_fields => continue,
-            None if excerpt.is_none => GoalChange::Gone,
+            None if section.shape == Shape::Switch && !includes_fields => continue,
+            None if excerpt.is_absent => GoalChange::Removed,
             None if excerpt.fields.is_empty() => continue,
-            None => GoalChange::entry(excerpt),
-            Some(declared) if has_fields && section.shape == Shape::Mapping => {
+            None => GoalChange::from_excerpt(excerpt),
+            Some(declared) if includes_fields && section.shape == Shape::Mapping => {
                 let fields = excerpt.fields.into_iter();
                 let mut missing: FieldValues =
                     fields.map(|(name, value)| (split_keys(&name), value)).collect();
@@ -190,33 +193,34 @@ pub fn find_missing(seen: &Compared<'_>, has_fields: bool) -> Vec<Goal> {
 }
 
 struct DriftCollector<'a> {
-    seen: &'a Compared<'a>,
-    chosen: &'a Selection,
+    comparison: &'a ContainerComparison<'a>,
+    selection: &'a Selection,
     container: Address,
     /// The live entries of sections by name.
     live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
-    refused: Vec<AbsorbRefusal>,
+    refusals: Vec<AbsorbRefusal>,
 }
 
 impl DriftCollector<'_> {
     fn is_chosen(&self, address: &Address) -> bool {
-        self.chosen.holds(address)
+        self.selection.selects(address)
     }
 
     fn is_excluded(&self, address: &Address) -> bool {
-        self.chosen.exclude.iter().any(|selector| selector.matches(address))
+        self.selection.exclude.iter().any(|selector| selector.matches(address))
     }
 
     /// Whether a selector for entries chooses an entry.
     fn is_chosen_by_entry(&self, address: &Address) -> bool {
-        let mut of_entries = self.chosen.only.iter().filter(|selector| selector.selects_entries());
-        of_entries.any(|selector| selector.matches(address)) && self.is_chosen(address)
+        let mut entry_selectors =
+            self.selection.only.iter().filter(|selector| selector.selects_entries());
+        entry_selectors.any(|selector| selector.matches(address)) && self.is_chosen(address)
     }
 
     fn refuse(&mut self, address: &Address, reason: impl Into<String>, origin: Option<&Origin>) {
         let refusal = AbsorbRefusal::new(address, reason);
-        self.refused.push(AbsorbRefusal { origin: origin.cloned(), ..refusal });
+        self.refusals.push(AbsorbRefusal { origin: origin.cloned(), ..refusal });
     }
 
     fn add_goal(&mut self, address: &Address, section: Section, key: &str, change: GoalChange) {
@@ -224,24 +228,24 @@ impl DriftCollector<'_> {
     }
 
     /// The section of `address`, and its declared entry.
-    fn declared(&self, address: &Address) -> Option<(Section, Option<&DesiredEntry>)> {
-        let section = catalogue::section(self.seen.container.scope, address.section?)?;
+    fn find_declared(&self, address: &Address) -> Option<(Section, Option<&DesiredEntry>)> {
+        let section = catalogue::section(self.comparison.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
-        Some((section, self.seen.container.entry(section.section, key)))
+        Some((section, self.comparison.container.entry(section.section, key)))
     }
 
     fn absorb_step(&mut self, step: &Step) {
         let address = &step.address;
-        let is_whole = self.is_chosen(address);
-        let is_in_part = step.action == Action::Update
+        let is_fully_chosen = self.is_chosen(address);
+        let is_partly_chosen = step.action == Action::Update
             && step
                 .changes
                 .iter()
                 .any(|change| self.is_chosen(&field_address(address, &change.field)));
-        if !is_whole && !is_in_part {
+        if !is_fully_chosen && !is_partly_chosen {
             return;
         }
-        let Some((section, entry)) = self.declared(address) else {
+        let Some((section, entry)) = self.find_declared(address) else {
             let why = match step.action {
                 Action::Create => "it does not exist; remove its document, or let apply create it",
                 Action::Delete => "it is declared absent; remove `state: absent` to keep it",
@@ -257,20 +261,20 @@ impl DriftCollector<'_> {
             _ if let Some(condition) = step.possible => match &step.certain {
                 Some(certain) => self.absorb_step(certain),
                 // It matches, and no absorbed difference changes that.
-                None if self.seen.plan.has_compared(step) => {}
+                None if self.comparison.plan.has_compared(step) => {}
                 None => {
                     let why = format!("it cannot be read yet; it would change {condition}");
                     self.refuse(address, why, Some(&step.origin));
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.add_goal(address, section, &entry.key, GoalChange::Gone);
+                self.add_goal(address, section, &entry.key, GoalChange::Removed);
             }
             (Action::Update, Some(entry), Some(live)) => {
                 self.absorb_fields(section, entry, live, step);
             }
             (Action::Delete, Some(entry), Some(live)) if entry.state == EntryPresence::Absent => {
-                self.entry(address, section, &entry.key, live);
+                self.absorb_entry(address, section, &entry.key, live);
             }
             (Action::Delete, _, _) => self.absorb_unlisted(address),
             (Action::Create | Action::Update, ..) => {
@@ -289,11 +293,12 @@ impl DriftCollector<'_> {
     ) {
         let mut fields = Vec::new();
         // Write-only fields are only sent along.
-        let is_whole = self.is_chosen(&step.address);
-        let shown = step.changes.iter().filter(|change| is_readable(section.field(&change.field)));
-        for change in shown {
+        let is_fully_chosen = self.is_chosen(&step.address);
+        let readable_changes =
+            step.changes.iter().filter(|change| is_readable(section.field(&change.field)));
+        for change in readable_changes {
             let address = field_address(&step.address, &change.field);
-            if self.is_excluded(&address) || (!is_whole && !self.is_chosen(&address)) {
+            if self.is_excluded(&address) || (!is_fully_chosen && !self.is_chosen(&address)) {
                 continue;
             }
             match self.live_value(section, entry, live, &change.field) {
@@ -319,11 +324,11 @@ impl DriftCollector<'_> {
         let Some(Value::Plain(declared)) = declared else {
             return Err("it is declared by a reference, and the live value is not shown");
         };
-        let found = live.fields.raw().get(name);
+        let live_json = live.fields.raw().get(name);
         let Some(spec) = section.table().get(name) else {
-            let found = found.cloned().unwrap_or_default();
-            if judge::holds_secret(&found, Secrecy::Open) {
-                return Err(UNSAYABLE);
+            let found = live_json.cloned().unwrap_or_default();
+            if judge::contains_secret(&found, Secrecy::Open) {
+                return Err(NOT_EXPRESSIBLE);
             }
             return Ok(vec![(vec![EXTRA.to_owned(), name.to_owned()], found)]);
         };
@@ -331,38 +336,39 @@ impl DriftCollector<'_> {
             return Err("it is declared as a condition on the live value");
         }
         let key = section.name(live.fields.raw());
-        let words = self.seen.words.map_or(&[][..], |words| words.fields(section.section, &key));
-        if let (Some(object), Some(found)) = (declared.as_object(), found) {
+        let words =
+            self.comparison.excerpt.map_or(&[][..], |words| words.fields(section.section, &key));
+        if let (Some(object), Some(found)) = (declared.as_object(), live_json) {
             let leaves = words.iter().filter_map(|(word, value)| {
                 let leaf = word.strip_prefix(name)?.strip_prefix('.')?;
                 let old = object.get(leaf)?;
                 let old = Json::Object(Object::from_iter([(leaf.to_owned(), old.clone())]));
-                let old = forms::comparable(Some(spec), &old, self.seen.names);
-                let is_same = forms::same(spec.field.compare, &old, found);
+                let old = forms::to_comparable(Some(spec), &old, self.comparison.names);
+                let is_same = forms::are_equal(spec.field.compare, &old, found);
                 (!is_same).then(|| (split_keys(word), value.clone()))
             });
             let leaves: Vec<_> = leaves.collect();
-            return if leaves.is_empty() { Err(UNSAYABLE) } else { Ok(leaves) };
+            return if leaves.is_empty() { Err(NOT_EXPRESSIBLE) } else { Ok(leaves) };
         }
-        let value = match (words.iter().find(|(word, _)| word == name), found) {
+        let value = match (words.iter().find(|(word, _)| word == name), live_json) {
             (Some((_, value)), _) => keep_declared_order(spec, &declared, value.clone()),
             (None, None) => Json::Null,
             // A deprecated spelling, which an export does not write.
             (None, Some(found))
                 if spec.field.secrecy() == Secrecy::Open
-                    && !judge::holds_secret(found, Secrecy::Open) =>
+                    && !judge::contains_secret(found, Secrecy::Open) =>
             {
-                forms::shown(Some(spec), found, self.seen.names)
+                forms::to_readable(Some(spec), found, self.comparison.names)
             }
-            (None, Some(_)) => return Err(UNSAYABLE),
+            (None, Some(_)) => return Err(NOT_EXPRESSIBLE),
         };
         Ok(vec![(split_keys(name), value)])
     }
 
     /// A live entry that no manifest lists.
     fn absorb_unlisted(&mut self, address: &Address) {
-        let Some((section, None)) = self.declared(address) else { return };
-        let seen = self.seen;
+        let Some((section, None)) = self.find_declared(address) else { return };
+        let seen = self.comparison;
         let names = self.live_names.entry(section.section).or_insert_with(|| {
             let mut names = BTreeMap::<_, Vec<_>>::new();
             for live in seen.live.entries(section.section).unwrap_or_default() {
@@ -371,43 +377,48 @@ impl DriftCollector<'_> {
             }
             names
         });
-        let listed_as = address.entry.as_deref().unwrap_or_default();
+        let listed_name = address.entry.as_deref().unwrap_or_default();
         // One of several with the same name is listed with its handle.
-        let named = names.get_key_value(listed_as).or_else(|| {
-            listed_as.match_indices('@').find_map(|(at, _)| {
-                let named = names.get_key_value(&listed_as[..at])?;
-                let handle = &listed_as[at + 1..];
-                named.1.iter().any(|live| live.handle_text() == handle).then_some(named)
+        let same_name = names.get_key_value(listed_name).or_else(|| {
+            listed_name.match_indices('@').find_map(|(at, _)| {
+                let named = names.get_key_value(&listed_name[..at])?;
+                let handle = &listed_name[at + 1..];
+                named.1.iter().any(|live| live.address_text() == handle).then_some(named)
             })
         });
-        let Some((key, entries)) = named else {
+        let Some((key, entries)) = same_name else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
-        if entries.len() > 1 || self.seen.container.entry(section.section, key).is_some() {
+        if entries.len() > 1 || self.comparison.container.entry(section.section, key).is_some() {
             return self.refuse(address, "it exists twice; remove one of them", None);
         }
         let (key, live) = (key.clone(), entries[0]);
-        self.entry(address, section, &key, live);
+        self.absorb_entry(address, section, &key, live);
     }
 
     /// An entry to declare as it is live.
-    fn entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
+    fn absorb_entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
         let name = section.name(live.fields.raw());
-        match self.seen.words.and_then(|words| words.entry(section.section, &name)) {
-            Some(excerpt) => self.add_goal(address, section, key, GoalChange::entry(excerpt)),
-            None => self.refuse(address, UNSAYABLE, None),
+        match self.comparison.excerpt.and_then(|words| words.entry(section.section, &name)) {
+            Some(excerpt) => {
+                self.add_goal(address, section, key, GoalChange::from_excerpt(excerpt));
+            }
+            None => self.refuse(address, NOT_EXPRESSIBLE, None),
         }
     }
 
     /// The container was archived by hand.
     fn absorb_archiving(&mut self) {
-        let closing = catalogue::sections(self.seen.container.scope).find(|section| {
-            let shut = Object::from_iter([(section.section.to_owned(), true.into())]);
-            let effects = section.rules().effects(None, &shut, &shut);
-            section.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
-        });
-        let Some(section) = closing else { return };
+        let archiving_section =
+            catalogue::sections(self.comparison.container.scope).find(|section| {
+                let archived_fields =
+                    Object::from_iter([(section.section.to_owned(), true.into())]);
+                let effects = section.rules().effects(None, &archived_fields, &archived_fields);
+                section.shape == Shape::Switch
+                    && effects.contains(&Effect::lacks(Capability::Writable))
+            });
+        let Some(section) = archiving_section else { return };
         let address = self.container.section(section.section);
         if self.is_chosen(&address) || self.is_chosen(&self.container) {
             let fields = vec![(vec![section.section.to_owned()], true.into())];
@@ -419,17 +430,17 @@ impl DriftCollector<'_> {
         let address = &problem.address;
         // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
-        let is_within =
-            is_container && self.chosen.only.iter().any(|selector| selector.touches(&address.path));
+        let is_within = is_container
+            && self.selection.only.iter().any(|selector| selector.touches(&address.path));
         if !self.is_chosen(address) && !is_within {
             return;
         }
         // An entry that cannot be created for lack of a field is not live.
         if problem.code == "missing-field"
-            && let Some((section, Some(entry))) = self.declared(address)
+            && let Some((section, Some(entry))) = self.find_declared(address)
         {
             let key = entry.key.clone();
-            return self.add_goal(address, section, &key, GoalChange::Gone);
+            return self.add_goal(address, section, &key, GoalChange::Removed);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }
@@ -437,32 +448,32 @@ impl DriftCollector<'_> {
 
 /// The address of a field for selectors: its name after the address of its object.
 fn field_address(address: &Address, field: &str) -> Address {
-    let within = address.entry.as_ref().map(|entry| format!("{entry}/"));
-    address.entry(within.unwrap_or_default() + field)
+    let entry_prefix = address.entry.as_ref().map(|entry| format!("{entry}/"));
+    address.entry(entry_prefix.unwrap_or_default() + field)
 }
 
 /// All addresses that can be chosen: declarations down to the fields, and results.
-pub fn addresses(seen: &Compared<'_>) -> Vec<Address> {
-    let container = seen.container.address();
-    let mut addresses: Vec<_> = seen.container.addresses().collect();
-    for section in &seen.container.sections {
+pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address> {
+    let container = comparison.container.address();
+    let mut addresses: Vec<_> = comparison.container.addresses().collect();
+    for section in &comparison.container.sections {
         for entry in &section.entries {
             let address = section.address_of(entry, &container);
             addresses.extend(entry.fields.keys().map(|field| field_address(&address, field)));
         }
     }
-    addresses.extend(seen.plan.steps.iter().map(|step| step.address.clone()));
-    addresses.extend(seen.plan.notes.iter().map(|note| note.address.clone()));
+    addresses.extend(comparison.plan.steps.iter().map(|step| step.address.clone()));
+    addresses.extend(comparison.plan.notes.iter().map(|note| note.address.clone()));
     addresses
 }
 
-const UNSAYABLE: &str = "no manifest can express the live value, or it may be a secret";
+const NOT_EXPRESSIBLE: &str = "no manifest can express the live value, or it may be a secret";
 
 /// A live list in the order of the declared one, if order has no meaning: declared items stay at
 /// their places.
 fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
-        (Json::Array(declared), Json::Array(live)) if spec.field.is_without_order() => {
+        (Json::Array(declared), Json::Array(live)) if spec.field.ignores_order() => {
             let mut list: Vec<Json> =
                 declared.iter().filter(|item| live.contains(item)).cloned().collect();
             list.extend(live.into_iter().filter(|item| !declared.contains(item)));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{
-    AbsorbRefusal, Mode,
+    AbsorbMode, AbsorbRefusal,
     drift::{EXTRA, FieldValues, Goal, GoalChange},
     edit::{New, PathStep, Pointer, TextEdit},
     source::{Location, SourceFile, SourceFiles},
@@ -16,7 +16,7 @@ use crate::{
     kind::{Section, Shape},
     origin::{Layer, Origin, Sourced},
     value::{Json, Value},
-    yaml::write::{Item, nest},
+    yaml::write::{Item, insert_nested},
     yaml::{Node, NodeValue},
 };
 
@@ -24,7 +24,7 @@ use crate::{
 const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 
 /// The reason if a declaration is not at its recorded place.
-const NOT_AT_ORIGIN: &str = "it is not written where it was found";
+const MOVED_REASON: &str = "it is not written where it was found";
 
 /// Edits with their files.
 pub(super) type Edits = Vec<(FileName, TextEdit)>;
@@ -37,7 +37,7 @@ pub(super) type Edits = Vec<(FileName, TextEdit)>;
 pub(super) fn locate_edits(
     goal: &Goal,
     container: &Container,
-    mode: Mode,
+    mode: AbsorbMode,
     is_covered: bool,
     files: &mut SourceFiles<'_>,
 ) -> Result<Edits, AbsorbRefusal> {
@@ -46,7 +46,7 @@ pub(super) fn locate_edits(
     };
     let entry = container.entry(goal.section, &goal.key);
     let mut locator = Locator { goal, section, container, entry, origin: &container.origin };
-    if let (Mode::AtSource, Some(entry)) = (mode, entry) {
+    if let (AbsorbMode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
         if let GoalChange::Fields(fields) = &goal.change {
             return locator.edit_fields_at_source(entry, fields, files);
@@ -56,7 +56,7 @@ pub(super) fn locate_edits(
             Shape::List => file.item(&entry.origin),
             _ => file.key(&entry.origin),
         };
-        let location = location.ok_or_else(|| locator.refuse(NOT_AT_ORIGIN, None))?;
+        let location = location.ok_or_else(|| locator.refuse(MOVED_REASON, None))?;
         return locator.edit_at(&file, location, false);
     }
     let file = locator.open(&container.origin, files)?;
@@ -95,11 +95,11 @@ impl Locator<'_> {
             return Err(self.refuse("its document is not where it was", None));
         };
         let key = self.section.section.to_owned();
-        let declared = self.entry.map(|entry| &entry.origin).filter(|origin| {
+        let entry_origin = self.entry.map(|entry| &entry.origin).filter(|origin| {
             let is_here = origin.layer >= Layer::Group && origin.file == file.name;
             is_here && self.section.shape == Shape::List
         });
-        let declared = declared.and_then(|origin| file.item(origin));
+        let declared = entry_origin.and_then(|origin| file.item(origin));
         let item = declared
             .filter(|declared| declared.mapping == mapping && declared.key == key)
             .and_then(|declared| declared.item);
@@ -135,17 +135,18 @@ impl Locator<'_> {
         }
         let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
         let (entry, about) = match &self.goal.change {
-            GoalChange::Gone if item.is_some() && !is_covered => {
+            GoalChange::Removed if item.is_some() && !is_covered => {
                 return Ok(removal.into_iter().collect());
             }
-            GoalChange::Gone => {
+            GoalChange::Removed => {
                 let state = Item::value("state", "absent");
                 (self.identity()?.into_iter().chain([state]).collect(), None)
             }
             GoalChange::Entry(fields, about) => (nested_items(Vec::new(), fields), about.clone()),
             GoalChange::Fields(fields) => (nested_items(self.identity()?, fields), None),
         };
-        let addition = TextEdit::Push { at, key, entry, about, order: self.section_order() };
+        let addition =
+            TextEdit::Push { at, key, entry, comment: about, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
@@ -161,7 +162,7 @@ impl Locator<'_> {
         let is_mapping = written.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
         let value = match (&self.goal.change, self.section.shape) {
             (_, Shape::List) => New::Value(Json::Array(Vec::new())),
-            (GoalChange::Gone, _) => New::Value(Json::Null),
+            (GoalChange::Removed, _) => New::Value(Json::Null),
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), Shape::Switch) => {
                 let Some((_, value)) = fields.last() else { return Ok(Vec::new()) };
                 New::Value(value.clone())
@@ -173,7 +174,7 @@ impl Locator<'_> {
                 New::Map(nested_items(Vec::new(), fields))
             }
         };
-        Ok(vec![TextEdit::Put { at, keys: vec![key], to: value, order: self.section_order() }])
+        Ok(vec![TextEdit::Put { at, keys: vec![key], value, order: self.section_order() }])
     }
 
     /// Sets `fields` in `mapping`, which is at `pointer`.
@@ -195,7 +196,7 @@ impl Locator<'_> {
             };
             edits.extend(values.into_iter().map(|(keys, value)| {
                 let (at, to) = (pointer.clone(), New::Value(value));
-                TextEdit::Put { at, keys, to, order: order.clone() }
+                TextEdit::Put { at, keys, value: to, order: order.clone() }
             }));
         }
         Ok(edits)
@@ -274,7 +275,7 @@ fn field_name(keys: &[String]) -> Option<&String> {
 /// Adds `fields` to the `items` of a mapping, each at its keys.
 fn nested_items(mut items: Vec<Item>, fields: &FieldValues) -> Vec<Item> {
     for (keys, value) in fields {
-        nest(&mut items, keys, Item::value("", value.clone()));
+        insert_nested(&mut items, keys, Item::value("", value.clone()));
     }
     items
 }
@@ -286,12 +287,12 @@ fn edit_key<'n>(
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<TextEdit, String> {
-    let Location { mapping: at, key, .. } = file.key(origin).ok_or(NOT_AT_ORIGIN)?.clone();
-    let mapping = file.node(&at).ok_or(NOT_AT_ORIGIN)?;
+    let Location { mapping: at, key, .. } = file.key(origin).ok_or(MOVED_REASON)?.clone();
+    let mapping = file.node(&at).ok_or(MOVED_REASON)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = templates::node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match templates::expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
-        None => Ok(TextEdit::Put { at, keys, to: New::Value(value.clone()), order: Vec::new() }),
+        None => Ok(TextEdit::Put { at, keys, value: New::Value(value.clone()), order: Vec::new() }),
     }
 }

@@ -16,7 +16,7 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-pub use drift::{Compared, Goal, addresses, find_drift, find_missing};
+pub use drift::{ContainerComparison, Goal, find_drift, find_missing, selectable_addresses};
 
 use crate::{
     address::Address,
@@ -34,11 +34,11 @@ use source::SourceFiles;
 /// The texts of manifests, by file name.
 pub type Contents = BTreeMap<FileName, String>;
 
-/// Which document to edit.
+/// The document to edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum AbsorbMode {
     /// The document of the group or project itself.
-    Own,
+    OwnDocument,
     /// The document with the present declaration.
     AtSource,
 }
@@ -49,7 +49,7 @@ pub struct AbsorbRefusal {
     /// The object.
     pub address: Address,
     /// The reason, as the end of a sentence.
-    pub why: String,
+    pub reason: String,
     /// The place that the reason concerns, if any.
     pub origin: Option<Origin>,
     /// Whether the object could not be read.
@@ -59,7 +59,7 @@ pub struct AbsorbRefusal {
 impl AbsorbRefusal {
     /// Why the object at `address` cannot be absorbed.
     pub fn new(address: &Address, why: impl Into<String>) -> Self {
-        Self { address: address.clone(), why: why.into(), origin: None, is_unread: false }
+        Self { address: address.clone(), reason: why.into(), origin: None, is_unread: false }
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Absorbed {
     /// The files that change, with their old and new texts.
     pub files: BTreeMap<FileName, (String, String)>,
     /// Other groups and projects whose declarations change.
-    pub others: BTreeSet<String>,
+    pub other_containers: BTreeSet<String>,
     /// Whether `Defaults` or a `Profile` change, which also count for what rules include.
     pub edits_rules: bool,
 }
@@ -80,7 +80,7 @@ pub enum AbsorbError {
     /// Some differences cannot be absorbed.
     Refused(Vec<AbsorbRefusal>),
     /// The edited manifests would not be valid, for this reason.
-    Wrong(String),
+    InvalidResult(String),
 }
 
 /// Edits the manifests so that they declare the goals. `read` returns the text of a file; `reload`
@@ -91,11 +91,11 @@ pub enum AbsorbError {
 pub fn absorb(
     before: &Desired,
     goals: &[Goal],
-    mode: Mode,
+    mode: AbsorbMode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
-    if mode == Mode::AtSource {
+    if mode == AbsorbMode::AtSource {
         return edit_texts(before, goals, mode, read, reload);
     }
     let texts = separate::separate_documents(before, goals, &mut SourceFiles::new(read))?;
@@ -103,7 +103,7 @@ pub fn absorb(
         return edit_texts(before, goals, mode, read, reload);
     }
     // The same declarations in other places, which are edited then.
-    let separated = reload(&texts).map_err(AbsorbError::Wrong)?;
+    let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
     verify::check(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
     let mut absorbed = edit_texts(
         &separated,
@@ -117,7 +117,7 @@ pub fn absorb(
         },
     )?;
     for (name, text) in texts {
-        let old = read(&name).map_err(AbsorbError::Wrong)?;
+        let old = read(&name).map_err(AbsorbError::InvalidResult)?;
         absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old;
     }
     Ok(absorbed)
@@ -127,29 +127,29 @@ pub fn absorb(
 fn edit_texts(
     before: &Desired,
     goals: &[Goal],
-    mode: Mode,
+    mode: AbsorbMode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
     let mut files = SourceFiles::new(read);
-    let mut covered: BTreeSet<&Address> = BTreeSet::new();
+    let mut covered_addresses: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = locate_all(before, goals, mode, &covered, &mut files)?;
+        let edits = locate_all(before, goals, mode, &covered_addresses, &mut files)?;
         let edited = apply_edits(goals, edits, &files)?;
-        let after = reload(&edited).map_err(AbsorbError::Wrong)?;
-        if mode == Mode::Own && covered.is_empty() {
+        let after = reload(&edited).map_err(AbsorbError::InvalidResult)?;
+        if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
             // An entry removed from a document may still be declared by a lower layer.
-            let removed = goals.iter().filter(|goal| goal.change == GoalChange::Gone);
-            covered = removed
+            let removed = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
+            covered_addresses = removed
                 .filter(|goal| verify::declares(&after, goal))
                 .map(|goal| &goal.address)
                 .collect();
-            if !covered.is_empty() {
+            if !covered_addresses.is_empty() {
                 continue;
             }
         }
         let others = verify::check(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
-        let mut absorbed = Absorbed { others, ..Absorbed::default() };
+        let mut absorbed = Absorbed { other_containers: others, ..Absorbed::default() };
         for (name, new) in edited {
             let old = files.text(&name).unwrap_or_default();
             if old != new {
@@ -175,20 +175,20 @@ fn rule_documents(text: &str) -> Vec<Json> {
 fn locate_all(
     before: &Desired,
     goals: &[Goal],
-    mode: Mode,
-    covered: &BTreeSet<&Address>,
+    mode: AbsorbMode,
+    covered_addresses: &BTreeSet<&Address>,
     files: &mut SourceFiles<'_>,
 ) -> Result<Vec<(usize, Edits)>, AbsorbError> {
-    let (mut located, mut refused) = (Vec::new(), Vec::new());
+    let (mut located_edits, mut refusals) = (Vec::new(), Vec::new());
     for (number, goal) in goals.iter().enumerate() {
         let Some(container) = before.container(&goal.container.path) else { continue };
-        let is_covered = covered.contains(&goal.address);
+        let is_covered = covered_addresses.contains(&goal.address);
         match locate::locate_edits(goal, container, mode, is_covered, files) {
-            Ok(edits) => located.push((number, edits)),
-            Err(refusal) => refused.push(refusal),
+            Ok(edits) => located_edits.push((number, edits)),
+            Err(refusal) => refusals.push(refusal),
         }
     }
-    if refused.is_empty() { Ok(located) } else { Err(AbsorbError::Refused(refused)) }
+    if refusals.is_empty() { Ok(located_edits) } else { Err(AbsorbError::Refused(refusals)) }
 }
 
 /// Applies all edits to the texts, in an order that keeps positions valid.
@@ -197,31 +197,31 @@ fn apply_edits(
     edits: Vec<(usize, Edits)>,
     files: &SourceFiles<'_>,
 ) -> Result<Contents, AbsorbError> {
-    let mut by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
+    let mut edits_by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
     // Goals of several groups or projects may need one edit.
     let mut distinct_edits = HashSet::new();
     for (number, edits) in edits {
         for (file, edit) in edits {
             if distinct_edits.insert(format!("{file} {edit:?}")) {
-                by_file.entry(file).or_default().push((number, edit));
+                edits_by_file.entry(file).or_default().push((number, edit));
             }
         }
     }
-    let (mut edited, mut refused) = (BTreeMap::new(), Vec::new());
-    for (file, mut edits) in by_file {
+    let (mut edited, mut refusals) = (BTreeMap::new(), Vec::new());
+    for (file, mut edits) in edits_by_file {
         edits.sort_by_key(|(_, edit)| match edit {
             TextEdit::Put { .. } => (0, 0),
             TextEdit::Push { .. } => (1, 0),
             TextEdit::Remove { item, .. } => (2, usize::MAX - item),
         });
         let text = files.text(&file).unwrap_or_default().to_owned();
-        let text = edit::apply_all(text, edits, &mut |number, stuck, text| {
-            let refusal = AbsorbRefusal::new(&goals[number].address, stuck.why);
-            refused.push(stuck.at(refusal, &file, text));
+        let text = edit::apply_all(text, edits, &mut |number, failure, text| {
+            let refusal = AbsorbRefusal::new(&goals[number].address, failure.reason);
+            refusals.push(failure.add_place(refusal, &file, text));
         });
         edited.insert(file, text);
     }
-    if refused.is_empty() { Ok(edited) } else { Err(AbsorbError::Refused(refused)) }
+    if refusals.is_empty() { Ok(edited) } else { Err(AbsorbError::Refused(refusals)) }
 }
 
 #[cfg(test)]

@@ -37,9 +37,9 @@ pub(super) fn separate_documents(
             let item = item.unwrap_or_default();
             match edit::copy_document(&file.text, document, item) {
                 Ok(copy) => *copies.entry(name.clone()).or_default() += &copy,
-                Err(stuck) => {
-                    let refusal = AbsorbRefusal::new(&goals[numbers[0]].address, stuck.why);
-                    refused.push(stuck.at(refusal, &name, &file.text));
+                Err(no_edit) => {
+                    let refusal = AbsorbRefusal::new(&goals[numbers[0]].address, no_edit.reason);
+                    refused.push(no_edit.add_place(refusal, &name, &file.text));
                 }
             }
             let removal = TextEdit::Remove { at: mapping, key: "paths".to_owned(), item };

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     address::Selector,
     export::{self, Excerpt},
-    kind::{Names, Wanted},
+    kind::{FieldSelection, Names},
     live::testing::{caller, here_reading},
     manifest::{self, Config},
     plan, release,
@@ -30,33 +30,34 @@ impl World {
     }
 
     /// Absorbs all differences, and returns the new text.
-    fn absorb(&self, mode: Mode) -> String {
+    fn absorb(&self, mode: AbsorbMode) -> String {
         self.absorb_only(mode, &["**", "**#*/**"])
     }
 
     /// Absorbs these differences, and returns the new text.
-    fn absorb_only(&self, mode: Mode, only: &[&str]) -> String {
+    fn absorb_only(&self, mode: AbsorbMode, only: &[&str]) -> String {
         let before = self.load(&Contents::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
-            release::DetectedRelease::Is(release::REFERENCE),
+            release::DetectedRelease::Known(release::REFERENCE),
         );
-        let settings = plan::PlanSettings::of(caller(), std::sync::Arc::default(), &before);
+        let settings = plan::PlanSettings::for_run(caller(), std::sync::Arc::default(), &before);
         let only = only.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let chosen = Selection { only, ..Selection::default() };
         let mut goals = Vec::new();
         for container in &before.containers {
-            let live = here_reading(container, &self.live, Wanted::All);
+            let live = here_reading(container, &self.live, FieldSelection::All);
             let plan = plan::container(container, &live, &settings);
             let names = Names::default();
             let words =
-                Excerpt::of(container.scope, &container.path, &live, &names, &export).unwrap();
-            let seen = Compared {
+                Excerpt::from_live(container.scope, &container.path, &live, &names, &export)
+                    .unwrap();
+            let seen = ContainerComparison {
                 container,
                 plan: &plan,
                 live: &live,
                 names: &names,
-                words: Some(&words),
+                excerpt: Some(&words),
             };
             let (found, refused) = find_drift(&seen, &chosen);
             assert_eq!(refused, []);
@@ -86,7 +87,7 @@ fn document(path: &str, labels: &[String]) -> String {
 
 #[test]
 fn absorbing_grows_linearly_with_entries() {
-    for mode in [Mode::Own, Mode::AtSource] {
+    for mode in [AbsorbMode::OwnDocument, AbsorbMode::AtSource] {
         let absorb = |text: String, live: Json| World { text, live }.absorb(mode);
         steps::grow_in_proportion("changed entries", |n| {
             let document = |color| document("acme/shop", &labels(n, color));
@@ -157,9 +158,13 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
         let world = World { text: text(before, "#00ff00") + other, live: live(1) };
         let own = shared(own, own_params, "#ff0000");
         let expected = format!("{}{other}---\n{own}", text(after, "#00ff00"));
-        assert_eq!(world.absorb_only(Mode::Own, &["acme/b", "acme/b#*/**"]), expected);
+        assert_eq!(
+            world.absorb_only(AbsorbMode::OwnDocument, &["acme/b", "acme/b#*/**"]),
+            expected
+        );
         // What all of them have is changed where they share it, also at the source.
-        for (mode, only) in [(Mode::Own, "acme/?"), (Mode::AtSource, "acme/b")] {
+        for (mode, only) in [(AbsorbMode::OwnDocument, "acme/?"), (AbsorbMode::AtSource, "acme/b")]
+        {
             let expected = text(before, "#ff0000") + other;
             assert_eq!(world.absorb_only(mode, &[only]), expected);
         }
@@ -172,7 +177,8 @@ fn separating_many_paths_grows_linearly() {
         let paths: Vec<_> = (0..=n).map(|at| format!("acme/p{at}")).collect();
         let text = shared(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
         let world = World { text, live: live(1) };
-        let absorbed = world.absorb_only(Mode::Own, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
+        let absorbed =
+            world.absorb_only(AbsorbMode::OwnDocument, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
         assert_eq!(absorbed.matches("#ff0000").count(), n);
         assert!(absorbed.starts_with(&shared("paths: [acme/p0]", "", "#00ff00")));
     });

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    AbsorbRefusal, Mode,
+    AbsorbMode, AbsorbRefusal,
     drift::{EXTRA, FieldValues, Goal, GoalChange},
 };
 use crate::{
     catalogue,
     desired::{
-        Container, DeclaredValues, Desired, EntryPresence, ITSELF, SECTION, declared_values,
+        Container, DeclaredValues, Desired, EntryPresence, SECTION_KEY, WHOLE_KEY, declared_values,
         state_value,
     },
     kind::{Section, forms},
@@ -32,9 +32,9 @@ pub(super) fn check(
     before: &Desired,
     after: &Desired,
     goals: &[Goal],
-    mode: Mode,
+    mode: AbsorbMode,
 ) -> Result<BTreeSet<String>, Vec<AbsorbRefusal>> {
-    let (mut others, mut refused) = (BTreeSet::new(), Vec::new());
+    let (mut other_containers, mut refusals) = (BTreeSet::new(), Vec::new());
     let mut goals_by_path: BTreeMap<&str, Vec<&Goal>> = BTreeMap::new();
     for goal in goals {
         goals_by_path.entry(&goal.container.path).or_default().push(goal);
@@ -47,27 +47,29 @@ pub(super) fn check(
             if !apply_goal(goal, container, &mut expected, &mut actual) {
                 let reason =
                     "the edited manifest would not declare the live state; edit it by hand";
-                refused.push(AbsorbRefusal::new(&goal.address, reason));
+                refusals.push(AbsorbRefusal::new(&goal.address, reason));
             }
         }
         if expected == actual {
             continue;
         }
         let goal = container_goals.first().copied();
-        let Some(goal) = goal.or_else(|| goals.first().filter(|_| mode == Mode::Own)) else {
-            others.insert(container.path.to_string());
+        let Some(goal) = goal.or_else(|| goals.first().filter(|_| mode == AbsorbMode::OwnDocument))
+        else {
+            other_containers.insert(container.path.to_string());
             continue;
         };
         let section = differing_section(&expected, &actual);
-        let changed = match section.or_else(|| differing_section(&actual, &expected)) {
-            None | Some(ITSELF) => container.address(),
+        let changed_address = match section.or_else(|| differing_section(&actual, &expected)) {
+            None | Some(WHOLE_KEY) => container.address(),
             Some(section) => container.address().section(section),
         };
-        let reason =
-            format!("the edit would also change the declaration of `{changed}`; edit it by hand");
-        refused.push(AbsorbRefusal::new(&goal.address, reason));
+        let reason = format!(
+            "the edit would also change the declaration of `{changed_address}`; edit it by hand"
+        );
+        refusals.push(AbsorbRefusal::new(&goal.address, reason));
     }
-    if refused.is_empty() { Ok(others) } else { Err(refused) }
+    if refusals.is_empty() { Ok(other_containers) } else { Err(refusals) }
 }
 
 /// The section of the first value in `values` that is not in `others`.
@@ -79,8 +81,8 @@ fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option
     differing.map(|((section, _), ..)| *section)
 }
 
-/// Adds the result of `goal` to `expected`. If several results fulfil it, removes the actual one
-/// from both instead. Returns whether it is fulfilled, if that is known then.
+/// Adds the result of `goal` to `expected`. If several results fulfil the goal, removes the entry
+/// from `expected` and `actual` instead. Returns false if the goal is certainly not fulfilled.
 fn apply_goal(
     goal: &Goal,
     container: &Container,
@@ -89,7 +91,7 @@ fn apply_goal(
 ) -> bool {
     let Some(section) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
-    let section_policy = (goal.section, SECTION.to_owned());
+    let section_policy = (goal.section, SECTION_KEY.to_owned());
     if let (false, Some(policy)) =
         (expected.contains_key(&section_policy), actual.get(&section_policy))
     {
@@ -98,13 +100,14 @@ fn apply_goal(
     let entry = (goal.section, goal.key.clone());
     match &goal.change {
         GoalChange::Fields(values) => {
-            let present = Fields::from([(ITSELF.to_owned(), state_value(EntryPresence::Present))]);
+            let present =
+                Fields::from([(WHOLE_KEY.to_owned(), state_value(EntryPresence::Present))]);
             set_fields(section, expected.entry(entry).or_insert(present), values);
             true
         }
-        GoalChange::Gone => {
+        GoalChange::Removed => {
             expected.remove(&entry);
-            let state = actual.remove(&entry).and_then(|mut fields| fields.remove(ITSELF));
+            let state = actual.remove(&entry).and_then(|mut fields| fields.remove(WHOLE_KEY));
             state.is_none_or(|state| state == state_value(EntryPresence::Absent))
         }
         GoalChange::Entry(values, _) => {
@@ -112,7 +115,8 @@ fn apply_goal(
             set_fields(section, &mut wanted, values);
             expected.remove(&entry);
             let mut declared = actual.remove(&entry).unwrap_or_default();
-            let is_present = declared.remove(ITSELF) == Some(state_value(EntryPresence::Present));
+            let is_present =
+                declared.remove(WHOLE_KEY) == Some(state_value(EntryPresence::Present));
             declared
                 .retain(|name, _| wanted.contains_key(name) || !section.identity.contains(&name));
             is_present && declared == wanted

@@ -68,9 +68,9 @@ pub struct Acknowledgement {
     /// The guard.
     pub guard: Guard,
     /// The acknowledged addresses, as a glob.
-    pub at: Selector,
+    pub selector: Selector,
     /// The maximum number of objects in the refusal.
-    pub at_most: Option<usize>,
+    pub max_objects: Option<usize>,
     /// The last day on which it is valid.
     pub until: Option<Date>,
     /// The reason that its author gives.
@@ -92,22 +92,22 @@ impl Acknowledgement {
             return Err(format!("write GUARD:ADDRESS as printed; the guards are {guards}"));
         };
         let at = Selector::parse(at)?;
-        Ok(Self { guard, at, at_most: None, until: None, reason: None, origin: None })
+        Ok(Self { guard, selector: at, max_objects: None, until: None, reason: None, origin: None })
     }
 
     /// Whether `other` also acknowledges everything that this one does.
     pub fn is_covered_by(&self, other: &Self) -> bool {
-        fn no_more<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
+        fn is_no_higher<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
             other.is_none_or(|other| limit.is_some_and(|limit| limit <= other))
         }
         self.guard == other.guard
-            && self.at.written() == other.at.written()
-            && no_more(self.at_most, other.at_most)
-            && no_more(self.until, other.until)
+            && self.selector.pattern() == other.selector.pattern()
+            && is_no_higher(self.max_objects, other.max_objects)
+            && is_no_higher(self.until, other.until)
     }
 
     /// Whether its last day is before `today`. Then it acknowledges nothing.
-    pub fn is_over(&self, today: Date) -> bool {
+    pub fn has_expired(&self, today: Date) -> bool {
         self.until.is_some_and(|until| until < today)
     }
 }
@@ -115,6 +115,6 @@ impl Acknowledgement {
 /// The form on the command line.
 impl fmt::Display for Acknowledgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.guard, self.at.written())
+        write!(f, "{}:{}", self.guard, self.selector.pattern())
     }
 }

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
 
 use super::packed::{self, Packer, Unpacker};
 use crate::{
-    origin::{Layer, Origin, Sourced, Within},
+    origin::{FileLayer, Layer, Origin, Sourced},
     steps,
     value::{Fields, Value},
 };
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Declared {
     /// The file and layer of the first field; nearly always those of all fields.
-    within: Option<Arc<Within>>,
+    common_place: Option<Arc<FileLayer>>,
     /// The name of each field.
     names: Arc<Vec<u8>>,
     /// For each field: its layer and file if they are different, its line, its column, and its value.
@@ -31,47 +31,47 @@ thread_local! {
 impl Declared {
     /// The field `name`.
     pub fn get(&self, name: &str) -> Option<Sourced<Value>> {
-        self.packed(name).map(|field| field.unpack(self))
+        self.find_field(name).map(|field| field.unpack(self))
     }
 
     /// The origin of the field `name`.
     pub fn origin(&self, name: &str) -> Option<Origin> {
-        self.packed(name).map(|field| field.origin(self))
+        self.find_field(name).map(|field| field.origin(self))
     }
 
     /// Whether there is a field `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.packed(name).is_some()
+        self.find_field(name).is_some()
     }
 
     /// Every field with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Sourced<Value>)> {
-        self.each().map(|field| (field.name, field.unpack(self)))
+        self.packed_fields().map(|field| (field.name, field.unpack(self)))
     }
 
     /// The secrets and files among the values, with their origins.
-    pub fn named(&self) -> impl Iterator<Item = Sourced<Value>> {
-        self.each().filter(|field| !field.value.is_plain()).map(|field| field.unpack(self))
+    pub fn secrets_and_files(&self) -> impl Iterator<Item = Sourced<Value>> {
+        self.packed_fields().filter(|field| !field.value.is_plain()).map(|field| field.unpack(self))
     }
 
     /// Every name.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.each().map(|field| field.name)
+        self.packed_fields().map(|field| field.name)
     }
 
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
-        self.each().map(|field| (field.name.to_owned(), field.value.unpack())).collect()
+        self.packed_fields().map(|field| (field.name.to_owned(), field.value.unpack())).collect()
     }
 
-    fn packed(&self, name: &str) -> Option<PackedField<'_>> {
-        self.each().find(|field| field.name == name)
+    fn find_field(&self, name: &str) -> Option<PackedField<'_>> {
+        self.packed_fields().find(|field| field.name == name)
     }
 
-    fn each(&self) -> impl Iterator<Item = PackedField<'_>> {
+    fn packed_fields(&self) -> impl Iterator<Item = PackedField<'_>> {
         let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
         std::iter::from_fn(move || {
-            (!rest.is_at_end()).then(|| PackedField::next(names.text(), &mut rest))
+            (!rest.is_at_end()).then(|| PackedField::next(names.take_text(), &mut rest))
         })
         .inspect(|_| steps::step())
     }
@@ -88,16 +88,16 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
         let within = fields.first().map(|(_, field)| field.origin.within.clone());
         let (mut names, mut packer) = (Packer::default(), Packer::default());
         for (name, Sourced { value, origin }) in &fields {
-            names.text(name.as_ref());
+            names.push_text(name.as_ref());
             if within.as_ref() == Some(&origin.within) {
-                packer.byte(0);
+                packer.push_byte(0);
             } else {
-                packer.byte(origin.layer as u8 + 1);
-                packer.text(&origin.file);
+                packer.push_byte(origin.layer as u8 + 1);
+                packer.push_text(&origin.file);
             }
-            packer.number(origin.line.into());
-            packer.number(origin.column.into());
-            packer.value(value);
+            packer.push_number(origin.line.into());
+            packer.push_number(origin.column.into());
+            packer.push_value(value);
         }
         let names = NAMES.with_borrow_mut(|interned| {
             interned.get(&names.0).cloned().unwrap_or_else(|| {
@@ -107,7 +107,7 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
             })
         });
         // A copy, because the allocator leaves what it shrinks by less than half in its place.
-        Self { within, names, packed: packer.0.as_slice().into() }
+        Self { common_place: within, names, packed: packer.0.as_slice().into() }
     }
 }
 
@@ -121,39 +121,39 @@ impl fmt::Debug for Declared {
 struct PackedField<'d> {
     name: &'d str,
     /// Its layer and file, if they are not those of the first field.
-    other: Option<(Layer, &'d str)>,
+    own_place: Option<(Layer, &'d str)>,
     line: u32,
     column: u32,
-    value: packed::Packed<'d>,
+    value: packed::PackedValue<'d>,
 }
 
 impl<'d> PackedField<'d> {
     fn next(name: &'d str, fields: &mut Unpacker<'d>) -> Self {
         Self {
             name,
-            other: match fields.byte() {
+            own_place: match fields.take_byte() {
                 0 => None,
-                layer => Some((Layer::ALL[usize::from(layer) - 1], fields.text())),
+                layer => Some((Layer::ALL[usize::from(layer) - 1], fields.take_text())),
             },
-            line: fields.number() as u32,
-            column: fields.number() as u32,
-            value: fields.value(),
+            line: fields.take_number() as u32,
+            column: fields.take_number() as u32,
+            value: fields.take_value(),
         }
     }
 
-    fn origin(&self, of: &Declared) -> Origin {
-        let within = match (&of.within, self.other) {
+    fn origin(&self, declared: &Declared) -> Origin {
+        let within = match (&declared.common_place, self.own_place) {
             (Some(within), None) => within.clone(),
             (_, other) => {
                 let (layer, file) = other.unwrap_or((Layer::Project, ""));
-                Arc::new(Within { file: file.into(), layer })
+                Arc::new(FileLayer { file: file.into(), layer })
             }
         };
         Origin { within, line: self.line, column: self.column }
     }
 
-    fn unpack(&self, of: &Declared) -> Sourced<Value> {
-        Sourced { value: self.value.unpack(), origin: self.origin(of) }
+    fn unpack(&self, declared: &Declared) -> Sourced<Value> {
+        Sourced { value: self.value.unpack(), origin: self.origin(declared) }
     }
 }
 

@@ -1,12 +1,12 @@
-//! What groups declare that counts below them: settings, which plans for the groups and projects below use
-//! instead of the live ones, and members.
+//! Declarations of groups that count for everything below: settings, which plans use instead of the
+//! live ones, and members.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use super::{Container, EntryPresence, subject};
+use super::{Container, EntryPresence, subject_field};
 use crate::{
     address::groups_above,
     catalogue::constraints::{self, GroupSetting},
@@ -17,29 +17,32 @@ use crate::{
 
 /// The declared settings and members of groups. The plan of each container gets a clone.
 #[derive(Clone, Debug, Default)]
-pub struct Groups {
-    declared: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
+pub struct GroupDeclarations {
+    settings: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
     /// Whether the run has set them.
-    pub are_set: bool,
+    pub is_applied: bool,
 }
 
 /// A declared setting, with its value if that is plain.
 type DeclaredSetting = (&'static GroupSetting, Option<Json>);
 
-impl Groups {
-    /// Of the groups among `containers` that the run may change.
+impl GroupDeclarations {
+    /// Collects the declarations of the groups among `containers` that the run may change.
     pub fn of<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Self {
         let groups: Vec<_> = containers
             .into_iter()
             .filter(|of| of.scope == Scope::Group && !of.is_watched)
             .collect();
         let members = groups.iter().map(|group| {
-            (group.path.to_lowercase(), members(group).map(str::to_owned).collect::<BTreeSet<_>>())
+            (
+                group.path.to_lowercase(),
+                declared_members(group).map(str::to_owned).collect::<BTreeSet<_>>(),
+            )
         });
         let members = members.filter(|(_, members)| !members.is_empty()).collect();
         let settings = groups.into_iter().map(|group| {
-            let declared = constraints::all().filter_map(|row| {
+            let declared = constraints::all_constraints().filter_map(|row| {
                 Some((
                     &row.by,
                     group.setting(&row.by.section, &row.by.field)?.value.plain().cloned(),
@@ -48,7 +51,7 @@ impl Groups {
             (group.path.to_lowercase(), declared.collect::<Vec<_>>())
         });
         let declared = settings.filter(|(_, declared)| !declared.is_empty()).collect();
-        Self { declared: Arc::new(declared), members: Arc::new(members), are_set: false }
+        Self { settings: Arc::new(declared), members: Arc::new(members), is_applied: false }
     }
 
     /// Whether a group above `path` declares `user`, in lower case, as a member.
@@ -58,28 +61,28 @@ impl Groups {
     }
 
     /// Whether a group above `path` declares a setting of a constraint.
-    pub fn decide(&self, path: &str) -> bool {
-        groups_above(&path.to_lowercase()).any(|group| self.declared.contains_key(group))
+    pub fn has_setting_above(&self, path: &str) -> bool {
+        groups_above(&path.to_lowercase()).any(|group| self.settings.contains_key(group))
     }
 
-    /// Whether a group above `path` declares a setting that gives what is below another value.
-    pub fn give(&self, path: &str) -> bool {
-        self.decide(path)
-            && constraints::all().any(|row| {
-                let mut above = self.above(path, &row.by);
+    /// True if a group above `path` declares a setting that replaces values below it.
+    pub fn replaces_values_below(&self, path: &str) -> bool {
+        self.has_setting_above(path)
+            && constraints::all_constraints().any(|row| {
+                let mut above = self.declarations_above(path, &row.by);
                 above.any(|(_, by)| by.is_some_and(|by| row.value_below(by).is_some()))
             })
     }
 
     /// The groups above `path` that declare `setting`, nearest first, with the value if it is plain.
-    pub fn above<'g>(
+    pub fn declarations_above<'g>(
         &'g self,
         path: &str,
         setting: &'g GroupSetting,
     ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
         let groups: Vec<_> = groups_above(&path.to_lowercase()).map(str::to_owned).collect();
         groups.into_iter().filter_map(move |group| {
-            let declared = self.declared.get(&group)?;
+            let declared = self.settings.get(&group)?;
             let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
             Some((group, value.as_ref()))
         })
@@ -87,10 +90,10 @@ impl Groups {
 }
 
 /// The users that `container` declares as members, in lower case.
-pub fn members(container: &Container) -> impl Iterator<Item = &str> {
+pub fn declared_members(container: &Container) -> impl Iterator<Item = &str> {
     let sections = container.sections.iter().filter(|section| {
         section.section.removal == Removal::Access
-            && matches!(subject(section.section), Some((_, NamedObject::User)))
+            && matches!(subject_field(section.section), Some((_, NamedObject::User)))
     });
     let entries = sections.flat_map(|section| &section.entries);
     entries.filter(|entry| entry.state == EntryPresence::Present).map(|entry| &*entry.key)

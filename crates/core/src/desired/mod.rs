@@ -20,7 +20,9 @@ use crate::{
     address::{Address, Glob, GlobIndex, Selector},
     catalogue,
     field::{NamedObject, Scope},
-    kind::{Capability, Created, Effect, Facts, LiveEntry, ReadSource, Section, Shape, forms},
+    kind::{
+        Capability, CreatedContainers, Effect, Facts, LiveEntry, ReadSource, Section, Shape, forms,
+    },
     origin::{Origin, Sourced},
     secret::Reference,
     value::{Fields, Object, Value},
@@ -28,10 +30,10 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
-pub use groups::{Groups, members};
-pub use moves::{Move, Moves, renamed};
+pub use groups::{GroupDeclarations, declared_members};
+pub use moves::{Move, Moves, path_after_rename};
 pub use roster::{Exception, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery};
-pub use slots::{DeclaredValues, ITSELF, SECTION, declared_values, state_value};
+pub use slots::{DeclaredValues, SECTION_KEY, WHOLE_KEY, declared_values, state_value};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -47,15 +49,15 @@ pub struct Desired {
 impl Desired {
     /// Every reference to a secret, with the address that needs it and its origin.
     pub fn references(&self) -> impl Iterator<Item = (Address, Origin, Reference)> {
-        self.named().filter_map(|(address, origin, value)| match value {
+        self.secrets_and_files().filter_map(|(address, origin, value)| match value {
             Value::Secret(reference) => Some((address, origin, reference)),
             Value::Plain(_) | Value::File(_) => None,
         })
     }
 
     /// The path of every file to upload, with the address that needs it and its origin.
-    pub fn uploads(&self) -> impl Iterator<Item = (Address, Origin, String)> {
-        self.named().filter_map(|(address, origin, value)| match value {
+    pub fn uploaded_files(&self) -> impl Iterator<Item = (Address, Origin, String)> {
+        self.secrets_and_files().filter_map(|(address, origin, value)| match value {
             Value::File(path) => Some((address, origin, path)),
             Value::Plain(_) | Value::Secret(_) => None,
         })
@@ -63,13 +65,14 @@ impl Desired {
 
     /// The groups that a run creates if they are missing, and the projects among them that other
     /// declarations name.
-    pub fn created(&self) -> Created {
-        self.created_unless(|_| false)
+    pub fn creatable(&self) -> CreatedContainers {
+        self.creatable_except(|_| false)
     }
 
     /// The same, without those that `is_excluded` selects.
-    pub fn created_unless(&self, is_excluded: impl Fn(&Address) -> bool) -> Created {
-        let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
+    pub fn creatable_except(&self, is_excluded: impl Fn(&Address) -> bool) -> CreatedContainers {
+        let named: BTreeSet<_> =
+            self.containers.iter().flat_map(Container::named_projects).collect();
         let created = self.containers.iter().filter(|container| {
             matches!(container.create, CreationPolicy::Allowed(_))
                 && !container.is_watched
@@ -82,9 +85,9 @@ impl Desired {
 
     /// Adds the containers that rules include.
     #[must_use]
-    pub fn with(mut self, brought_in: Vec<Container>) -> Self {
-        Arc::make_mut(&mut self.moves).bring_in(&brought_in);
-        self.containers.extend(brought_in);
+    pub fn with_included(mut self, included: Vec<Container>) -> Self {
+        Arc::make_mut(&mut self.moves).add_included(&included);
+        self.containers.extend(included);
         self.containers.sort_by_cached_key(|container| container.path.to_lowercase());
         self
     }
@@ -101,33 +104,32 @@ impl Desired {
         self.containers.iter().filter(|container| container.scope == scope).count()
     }
 
-    /// Without acknowledgements for undeclared addresses: those are meant for another run.
+    /// Removes acknowledgements for undeclared addresses: they are for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
-        let mut is_idle = idle(&self.acknowledgements, &self.containers).into_iter();
+        let mut is_idle = find_idle(&self.acknowledgements, &self.containers).into_iter();
         self.acknowledgements.retain(|_| !is_idle.next().unwrap_or_default());
         self
     }
 
-    fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
-        self.containers.iter().flat_map(Container::named)
+    fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        self.containers.iter().flat_map(Container::secrets_and_files)
     }
 }
 
-/// Whether each of `acknowledged` is for none of `containers`.
-pub fn idle<'c>(
+/// For each of `acknowledged`: true if it matches none of `containers`.
+pub fn find_idle<'c>(
     acknowledged: &[Acknowledgement],
     containers: impl IntoIterator<Item = &'c Container>,
 ) -> Vec<bool> {
     let mut by_path = GlobIndex::default();
-    acknowledged
-        .iter()
-        .enumerate()
-        .for_each(|(at, acknowledgement)| by_path.insert(at, acknowledgement.at.over_paths()));
+    acknowledged.iter().enumerate().for_each(|(at, acknowledgement)| {
+        by_path.insert(at, acknowledgement.selector.path_pattern());
+    });
     let mut is_idle = vec![true; acknowledged.len()];
     for path in containers.into_iter().map(|container| container.path.to_lowercase()) {
-        for at in by_path.of(&path) {
-            is_idle[at] = is_idle[at] && !acknowledged[at].at.touches(&path);
+        for at in by_path.candidates(&path) {
+            is_idle[at] = is_idle[at] && !acknowledged[at].selector.touches(&path);
         }
     }
     is_idle
@@ -143,13 +145,13 @@ pub struct Container {
     /// The place of its declaration.
     pub origin: Origin,
     /// The glob of the rule that includes it, if no document declares it. Then it exists.
-    pub brought_in: Option<Arc<str>>,
+    pub including_glob: Option<Arc<str>>,
     /// Whether undrift may create it.
     pub create: CreationPolicy,
     /// Whether it is only compared and reported, never changed.
     pub is_watched: bool,
     /// Changes of the whole container.
-    pub life: ContainerLife,
+    pub lifecycle: ContainerLife,
     /// The declared sections, ordered by name.
     pub sections: Vec<DeclaredSection>,
 }
@@ -163,17 +165,17 @@ pub struct ContainerLife {
     pub state: Option<Sourced<EntryPresence>>,
     /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
-    /// Where that policy does not count, because the run excludes it.
-    pub excluded: Vec<Selector>,
+    /// Projects to which that policy does not apply, because the run excludes them.
+    pub excluded_projects: Vec<Selector>,
     /// Whether a declared project directly in it may be created.
-    pub gets_projects: bool,
+    pub may_get_projects: bool,
     /// The groups with which the groups above are declared to be shared.
     pub shares_above: Vec<Arc<str>>,
 }
 
 impl ContainerLife {
     /// The origin of `state: absent`, if declared.
-    pub fn absent(&self) -> Option<&Origin> {
+    pub fn is_absent(&self) -> Option<&Origin> {
         self.state
             .as_ref()
             .filter(|state| state.value == EntryPresence::Absent)
@@ -190,14 +192,14 @@ pub enum CreationPolicy {
     Allowed(Declared),
     /// Yes, but the run does not select it.
     Unselected {
-        /// Whether its contents would then come from elsewhere; see [`Container::arrives`].
-        arrives: bool,
+        /// Whether its contents would then come from elsewhere; see [`Container::imports_contents`].
+        imports_contents: bool,
     },
 }
 
 impl CreationPolicy {
     /// The fields of the create request.
-    pub const fn fields(&self) -> Option<&Declared> {
+    pub const fn all_fields(&self) -> Option<&Declared> {
         match self {
             Self::Allowed(fields) => Some(fields),
             Self::Forbidden | Self::Unselected { .. } => None,
@@ -212,8 +214,8 @@ impl Container {
     }
 
     /// Its former paths, as written.
-    pub fn former(&self) -> impl Iterator<Item = &str> {
-        self.life.previously.iter().map(|former| &*former.value)
+    pub fn former_paths(&self) -> impl Iterator<Item = &str> {
+        self.lifecycle.previously.iter().map(|former| &*former.value)
     }
 
     /// The section `name`.
@@ -231,7 +233,7 @@ impl Container {
         self.section(name)?.entry(key)
     }
 
-    /// The declared value of a setting of which there is one.
+    /// The declared value of `name` in a section with a single entry.
     pub fn setting(&self, section: &str, name: &str) -> Option<Sourced<Value>> {
         self.entries(section).next()?.fields.get(name)
     }
@@ -269,7 +271,7 @@ impl Container {
     fn fields(
         &self,
     ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DesiredEntry)>, &Declared)> {
-        let create = self.create.fields().map(|fields| (None, fields));
+        let create = self.create.all_fields().map(|fields| (None, fields));
         let entries = self.sections.iter().flat_map(|section| {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
@@ -277,9 +279,9 @@ impl Container {
     }
 
     /// Every secret and file that it names, with the address that needs it and its origin.
-    pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+    pub fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
         self.fields().flat_map(move |(of, fields)| {
-            fields.named().map(move |Sourced { value, origin }| {
+            fields.secrets_and_files().map(move |Sourced { value, origin }| {
                 let address = self.address();
                 let entry = of.map(|(section, entry)| section.address_of(entry, &address));
                 (entry.unwrap_or(address), origin, value)
@@ -288,10 +290,11 @@ impl Container {
     }
 
     /// The lower-case paths of the projects that it names.
-    fn projects(&self) -> impl Iterator<Item = String> {
-        let (itself, _) = catalogue::container(self.scope);
+    fn named_projects(&self) -> impl Iterator<Item = String> {
+        let (container_kind, _) = catalogue::container(self.scope);
         self.fields().flat_map(move |(of, fields)| {
-            let specs = of.map_or(itself, |(section, _)| section.section).table().specs().iter();
+            let specs =
+                of.map_or(container_kind, |(section, _)| section.section).table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
@@ -299,16 +302,17 @@ impl Container {
     }
 
     /// Whether its contents come from elsewhere, in the background, when it is created.
-    pub fn arrives(&self) -> bool {
+    pub fn imports_contents(&self) -> bool {
         let create = match &self.create {
             CreationPolicy::Allowed(create) => create,
-            CreationPolicy::Unselected { arrives } => return *arrives,
+            CreationPolicy::Unselected { imports_contents: arrives } => return *arrives,
             CreationPolicy::Forbidden => return false,
         };
-        let (_, itself) = catalogue::container(self.scope);
-        let along = self.sections.iter().filter(|section| section.section.comes_with_container());
-        create.keys().chain(along.flat_map(DeclaredSection::names)).any(|name| {
-            itself.arrives_with.iter().any(|with| {
+        let (_, lookup) = catalogue::container(self.scope);
+        let sections_with_container =
+            self.sections.iter().filter(|section| section.section.comes_with_container());
+        create.keys().chain(sections_with_container.flat_map(DeclaredSection::names)).any(|name| {
+            lookup.import_fields.iter().any(|with| {
                 let rest = name.strip_prefix(with);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
@@ -317,11 +321,11 @@ impl Container {
 
     /// The facts in its live object. The state of an import only counts if it is created with
     /// contents: a pull mirror uses the same field for its regular updates.
-    pub fn facts(&self, raw: &Object) -> Facts {
-        let (_, itself) = catalogue::container(self.scope);
-        let facts = (itself.facts)(raw);
-        let arrival = facts.arrival.clone().filter(|_| self.arrives());
-        Facts { arrival, ..facts }
+    pub fn read_facts(&self, raw: &Object) -> Facts {
+        let (_, lookup) = catalogue::container(self.scope);
+        let facts = (lookup.facts)(raw);
+        let arrival = facts.import_state.clone().filter(|_| self.imports_contents());
+        Facts { import_state: arrival, ..facts }
     }
 
     /// Whether it is declared to be unarchived and its live object, with these sections, is
@@ -335,7 +339,7 @@ impl Container {
 }
 
 /// The field with the user or group of an entry.
-pub fn subject(section: Section) -> Option<(&'static str, NamedObject)> {
+pub fn subject_field(section: Section) -> Option<(&'static str, NamedObject)> {
     let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
     names.find_map(|(name, named)| {
         Some((name, named.filter(|named| matches!(named, NamedObject::User | NamedObject::Group))?))
@@ -357,22 +361,29 @@ pub struct DeclaredSection {
     pub unmanaged: Vec<Glob>,
     /// Fields that are read although no entry declares them, so that the plan of a removal does not
     /// depend on which other entries a run selects.
-    pub also_read: BTreeSet<String>,
+    pub extra_fields: BTreeSet<String>,
 }
 
 impl DeclaredSection {
     /// A section with these entries that ignores unlisted ones.
-    pub fn with(of: Section, origin: &Origin, entries: Vec<DesiredEntry>) -> Self {
+    pub fn with_entries(kind: Section, origin: &Origin, entries: Vec<DesiredEntry>) -> Self {
         let unlisted = Sourced { value: Unlisted::Ignore, origin: origin.clone() };
         let (unmanaged, also_read) = (Vec::new(), BTreeSet::new());
-        Self { section: of, origin: origin.clone(), unlisted, entries, unmanaged, also_read }
+        Self {
+            section: kind,
+            origin: origin.clone(),
+            unlisted,
+            entries,
+            unmanaged,
+            extra_fields: also_read,
+        }
     }
 
     /// Whether others manage `live`, which no entry declares.
     pub fn is_managed_elsewhere(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
             let identity = self.section.identify(live.fields.raw());
-            let mut names = std::iter::once(&identity.name).chain(&identity.also_called);
+            let mut names = std::iter::once(&identity.name).chain(&identity.other_name);
             names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
         }
     }
@@ -402,7 +413,7 @@ impl DeclaredSection {
         else {
             return Vec::new();
         };
-        let declared = forms::plain(&entry.values());
+        let declared = forms::plain_fields(&entry.values());
         if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
             return self.section.rules().effects(None, live.fields.raw(), live.fields.raw());
         }
@@ -411,15 +422,15 @@ impl DeclaredSection {
         self.section.rules().effects(None, live.fields.raw(), &after)
     }
 
-    /// The fields that are read: those that any entry declares, and [`Self::also_read`].
+    /// The fields that are read: those that any entry declares, and [`Self::extra_fields`].
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let declared = self.entries.iter().flat_map(|entry| entry.fields.keys());
-        declared.chain(self.also_read.iter().map(String::as_str))
+        declared.chain(self.extra_fields.iter().map(String::as_str))
     }
 }
 
 /// The key for the projects of a group and its subgroups in `unlisted`.
-pub const PROJECTS: &str = "projects";
+pub const PROJECTS_KEY: &str = "projects";
 
 /// The policy for unlisted live entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -30,13 +30,13 @@ pub struct Moves {
     /// path; `None` if several groups use that path, or a container is declared there.
     intermediate: BTreeMap<String, Option<String>>,
     /// The lower-case paths of all declared projects, if undeclared ones matter.
-    projects: Option<BTreeSet<String>>,
+    project_paths: Option<BTreeSet<String>>,
 }
 
 /// The maximum number of former paths of one container that are derived.
-const MOST_NAMES: usize = 1000;
-/// The maximum number of groups that are followed to derive one.
-const DEEPEST: usize = 64;
+const MAX_FORMER_PATHS: usize = 1000;
+/// The maximum depth of groups to follow for one former path.
+const MAX_DEPTH: usize = 64;
 
 /// A group or project with former paths.
 #[derive(Clone, Debug)]
@@ -52,15 +52,20 @@ pub struct Move {
 impl Moves {
     /// The moves that `containers` declare.
     pub fn of(containers: &[Container]) -> Self {
-        let mut moved: Vec<_> =
-            containers.iter().filter(|container| !container.life.previously.is_empty()).collect();
+        let mut moved: Vec<_> = containers
+            .iter()
+            .filter(|container| !container.lifecycle.previously.is_empty())
+            .collect();
         // Paths below a group depend on the group's new path, so groups come first.
         moved.sort_by_key(|container| {
-            let depths = container.former().map(|former| former.matches('/').count());
+            let depths = container.former_paths().map(|former| former.matches('/').count());
             (container.scope == Scope::Project, depths.min())
         });
-        let written: BTreeSet<_> =
-            moved.iter().flat_map(|container| container.former()).map(str::to_lowercase).collect();
+        let written: BTreeSet<_> = moved
+            .iter()
+            .flat_map(|container| container.former_paths())
+            .map(str::to_lowercase)
+            .collect();
         let mut moves = Self::default();
         if !moved.is_empty() {
             moves.reoccupy(containers, |_, path| written.contains(path));
@@ -68,10 +73,10 @@ impl Moves {
         for container in moved {
             let path = container.path.clone();
             let mut former: Vec<Arc<str>> = Vec::new();
-            for written in container.former() {
+            for written in container.former_paths() {
                 let path = moves.canonical(written);
                 let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
-                // A path of another time may be the same one, or be reached by the group's move.
+                // A path from before a group's move may equal another one, or the declared path.
                 let is_brought = is_same(&container.path) && !is_same(written);
                 if !is_brought && !former.iter().any(|other| is_same(other)) {
                     former.push(path);
@@ -90,9 +95,10 @@ impl Moves {
         moves.declared_paths = containers.iter().map(|container| container.path.clone()).collect();
         moves.declared_paths.sort_by_cached_key(|path| path.to_lowercase());
         moves.intermediate = moves.intermediate_paths();
-        if containers.iter().any(|container| container.life.unlisted_projects.is_some()) {
+        if containers.iter().any(|container| container.lifecycle.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
-            moves.projects = Some(projects.map(|project| project.path.to_lowercase()).collect());
+            moves.project_paths =
+                Some(projects.map(|project| project.path.to_lowercase()).collect());
         }
         moves
     }
@@ -110,7 +116,8 @@ impl Moves {
     fn intermediate_paths(&self) -> BTreeMap<String, Option<String>> {
         let mut intermediate = BTreeMap::<String, Option<String>>::new();
         for (home, group) in self.by_path.iter().filter(|(_, of)| of.scope == Scope::Group) {
-            let renamed = group.former.iter().filter_map(|former| renamed(former, &group.path));
+            let renamed =
+                group.former.iter().filter_map(|former| path_after_rename(former, &group.path));
             for path in renamed.map(|path| path.to_lowercase()) {
                 let is_free = !self.declares(&path) && !self.moved_to.contains_key(&path);
                 let group = Some(home.clone()).filter(|_| is_free);
@@ -124,8 +131,8 @@ impl Moves {
     }
 
     /// Adds containers that rules include.
-    pub(super) fn bring_in(&mut self, containers: &[Container]) {
-        let Some(paths) = &mut self.projects else { return };
+    pub(super) fn add_included(&mut self, containers: &[Container]) {
+        let Some(paths) = &mut self.project_paths else { return };
         let projects = containers.iter().filter(|container| container.scope == Scope::Project);
         paths.extend(projects.map(|project| project.path.to_lowercase()));
     }
@@ -133,14 +140,14 @@ impl Moves {
     /// `path` as if every group above had its declared path. A path below a declared container is
     /// not changed.
     pub fn canonical(&self, path: &str) -> Arc<str> {
-        let (mut path, mut settled) = (path.to_owned(), 0);
+        let (mut path, mut canonical_len) = (path.to_owned(), 0);
         let new_path = |group: String| {
             let new = self.by_path.get(self.moved_to.get(&group)?)?;
             let moves = new.scope == Scope::Group && !self.reoccupied.contains_key(&group);
             moves.then(|| new.path.clone())
         };
-        while let Some(end) = path[settled..].find('/').map(|at| settled + at) {
-            settled = match new_path(path[..end].to_lowercase()) {
+        while let Some(end) = path[canonical_len..].find('/').map(|at| canonical_len + at) {
+            canonical_len = match new_path(path[..end].to_lowercase()) {
                 Some(new) => {
                     path.replace_range(..end, &new);
                     new.len() + 1
@@ -158,19 +165,19 @@ impl Moves {
 
     /// Whether a manifest declares, or a rule includes, the project that is now at `path`, at this
     /// or a later path.
-    pub fn declare_project(&self, path: &str) -> bool {
+    pub fn declares_project(&self, path: &str) -> bool {
         let path = self.canonical(path);
-        self.projects.as_ref().is_some_and(|paths| paths.contains(&path.to_lowercase()))
+        self.project_paths.as_ref().is_some_and(|paths| paths.contains(&path.to_lowercase()))
             || self.former_occupant(&path).is_some_and(|project| project.scope == Scope::Project)
     }
 
     /// The container that is declared at `path`, if it has former paths.
-    pub fn at(&self, path: &str) -> Option<&Move> {
+    pub fn declared_at(&self, path: &str) -> Option<&Move> {
         self.by_path.get(&path.to_lowercase())
     }
 
     /// The nearest group above `path` with former paths.
-    pub fn above(&self, path: &str) -> Option<&Move> {
+    pub fn nearest_group_above(&self, path: &str) -> Option<&Move> {
         if self.is_empty() {
             return None;
         }
@@ -193,17 +200,17 @@ impl Moves {
     }
 
     /// Whether another container is declared at this former path.
-    pub fn is_declared(&self, former: &str) -> bool {
+    pub fn is_reoccupied(&self, former: &str) -> bool {
         self.reoccupied.contains_key(&former.to_lowercase())
     }
 
     /// Whether the container that is declared at a former path takes the name that matches this
     /// path: it is created there without a declared name, or it comes from a path for which the
     /// same is true.
-    pub fn takes_name(&self, former: &str) -> bool {
+    pub fn takes_matching_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // Two containers may swap paths.
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             if self.reoccupied.get(&path) != Some(&false) {
                 return false;
             }
@@ -217,45 +224,49 @@ impl Moves {
 
     /// The declared path of the container that was at `former` or below; `None` if it is not a
     /// former path.
-    pub fn now(&self, former: &str) -> Option<Arc<str>> {
+    pub fn new_path(&self, former: &str) -> Option<Arc<str>> {
         let path = self.canonical(former);
-        let moved = self.former_occupant(&path).filter(|_| !self.is_declared(&path));
+        let moved = self.former_occupant(&path).filter(|_| !self.is_reoccupied(&path));
         let now = moved.map_or(path, |moved| moved.path.clone());
         (now.to_lowercase() != former.to_lowercase()).then_some(now)
     }
 
     /// The declared path of the container that is at `path` now.
-    pub fn home(&self, path: &str) -> Arc<str> {
-        self.now(path).unwrap_or_else(|| path.into())
+    pub fn declared_path(&self, path: &str) -> Arc<str> {
+        self.new_path(path).unwrap_or_else(|| path.into())
     }
 
-    /// Whether `is_so` holds for an address or for one of its forms below a former path. If there
-    /// are too many former paths, the answer is yes.
-    pub fn any(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> bool {
-        is_so(address) || self.was(address, is_so).unwrap_or(true)
+    /// True if `is_match` holds for an address or one of its forms below a former path, or if there
+    /// are too many former paths.
+    pub fn any_path_matches(&self, address: &Address, is_match: impl Fn(&Address) -> bool) -> bool {
+        is_match(address) || self.any_former_matches(address, is_match).unwrap_or(true)
     }
 
-    /// Whether `is_so` holds for `address` below one of its former paths; `None` if there are too
-    /// many of them.
-    pub fn was(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> Option<bool> {
-        let mut former = self.former(&address.path)?.into_iter();
-        Some(former.any(|path| is_so(&Address { path: path.into(), ..address.clone() })))
+    /// True if `is_match` holds for a form of `address` below a former path; `None` if there are
+    /// too many of them.
+    pub fn any_former_matches(
+        &self,
+        address: &Address,
+        is_match: impl Fn(&Address) -> bool,
+    ) -> Option<bool> {
+        let mut former = self.former_paths(&address.path)?.into_iter();
+        Some(former.any(|path| is_match(&Address { path: path.into(), ..address.clone() })))
     }
 
     /// The lower-case former paths of the container declared at `path`: its own, and those derived
     /// from former paths of groups above; `None` if there are too many.
-    pub fn former(&self, path: &str) -> Option<Vec<String>> {
+    pub fn former_paths(&self, path: &str) -> Option<Vec<String>> {
         if self.is_empty() {
             return Some(Vec::new());
         }
         let path = path.to_lowercase();
-        let names = self.names(&path, 0)?;
+        let names = self.all_paths(&path, 0)?;
         Some(names.into_iter().filter(|name| *name != path).collect())
     }
 
     /// `path` and its former paths.
-    fn names(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
-        if depth > DEEPEST {
+    fn all_paths(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
+        if depth > MAX_DEPTH {
             return None;
         }
         let former = self.by_path.get(path).map(|moved| &moved.former[..]).unwrap_or_default();
@@ -264,12 +275,12 @@ impl Moves {
         for name in former.chain([path.to_owned()]) {
             match name.rsplit_once('/') {
                 Some((group, last)) => {
-                    let groups = self.names(group, depth + 1)?;
+                    let groups = self.all_paths(group, depth + 1)?;
                     names.extend(groups.iter().map(|group| format!("{group}/{last}")));
                 }
                 None => drop(names.insert(name)),
             }
-            if names.len() > MOST_NAMES {
+            if names.len() > MAX_FORMER_PATHS {
                 return None;
             }
         }
@@ -278,58 +289,59 @@ impl Moves {
 
     /// Whether a manifest declares the container that is at `path`, at this or a later path.
     pub fn declares(&self, path: &str) -> bool {
-        let home = self.home(path).to_lowercase();
+        let home = self.declared_path(path).to_lowercase();
         self.declared_paths.binary_search_by_key(&home, |path| path.to_lowercase()).is_ok()
     }
 
     /// The group that is renamed but not moved yet if a group exists at `path`.
-    pub fn passing(&self, path: &str) -> Option<&Move> {
+    pub fn passing_group(&self, path: &str) -> Option<&Move> {
         self.by_path.get(self.intermediate.get(&path.to_lowercase())?.as_ref()?)
     }
 
-    /// Whether finding the container declared at `path` needs more than reading that path.
-    pub fn concern(&self, path: &str) -> bool {
-        self.at(path).is_some()
+    /// True if the container declared at `path` may be elsewhere, or another one may be there.
+    pub fn affects(&self, path: &str) -> bool {
+        self.declared_at(path).is_some()
             || self.former_occupant(path).is_some()
-            || self.above(path).is_some()
+            || self.nearest_group_above(path).is_some()
     }
 
     /// The paths of a circle of containers, if former paths form one: then none of them can be
     /// found.
-    pub fn circle(&self) -> Option<Vec<&Arc<str>>> {
-        let mut settled = BTreeSet::new();
+    pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
+        let mut finished = BTreeSet::new();
         self.by_path
             .values()
-            .find_map(|start| self.circle_from(start, &mut Vec::new(), &mut settled))
+            .find_map(|start| self.circle_from(start, &mut Vec::new(), &mut finished))
     }
 
     fn circle_from<'m>(
         &'m self,
-        from: &'m Move,
-        way: &mut Vec<&'m Arc<str>>,
-        settled: &mut BTreeSet<&'m Arc<str>>,
+        start: &'m Move,
+        visited: &mut Vec<&'m Arc<str>>,
+        finished: &mut BTreeSet<&'m Arc<str>>,
     ) -> Option<Vec<&'m Arc<str>>> {
-        if let Some(at) = way.iter().position(|path| **path == from.path) {
-            return Some(way[at..].to_vec());
+        if let Some(at) = visited.iter().position(|path| **path == start.path) {
+            return Some(visited[at..].to_vec());
         }
-        if settled.contains(&from.path) {
+        if finished.contains(&start.path) {
             return None;
         }
-        way.push(&from.path);
-        let groups = std::iter::once(&from.path).chain(&from.former);
+        visited.push(&start.path);
+        let groups = std::iter::once(&start.path).chain(&start.former);
         let needed: Vec<_> = groups
-            .filter_map(|path| self.above(path))
-            .chain(self.former_occupant(&from.path))
+            .filter_map(|path| self.nearest_group_above(path))
+            .chain(self.former_occupant(&start.path))
             .collect();
-        let circle = needed.into_iter().find_map(|other| self.circle_from(other, way, settled));
-        way.pop();
-        settled.insert(&from.path);
+        let circle =
+            needed.into_iter().find_map(|other| self.circle_from(other, visited, finished));
+        visited.pop();
+        finished.insert(&start.path);
         circle
     }
 }
 
 /// The path between a rename and a move, for a container that needs both.
-pub fn renamed(former: &str, home: &str) -> Option<String> {
+pub fn path_after_rename(former: &str, home: &str) -> Option<String> {
     let [(from, old), (to, new)] =
         [former, home].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
     (from != to && old != new).then(|| format!("{from}{new}"))
@@ -349,14 +361,15 @@ mod tests {
             let scope = if path.starts_with(':') { Scope::Project } else { Scope::Group };
             let path = path.trim_start_matches(':');
             let mut container = testing::container(scope, path, &Json::Null, Unlisted::Report);
-            container.life.previously = former.iter().map(|path| testing::former(path)).collect();
+            container.lifecycle.previously =
+                former.iter().map(|path| testing::former_path(path)).collect();
             container
         };
         Moves::of(&declared.iter().map(container).collect::<Vec<_>>())
     }
 
     fn former(moves: &Moves, path: &str) -> Vec<String> {
-        moves.at(path).unwrap().former.iter().map(ToString::to_string).collect()
+        moves.declared_at(path).unwrap().former.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -370,13 +383,13 @@ mod tests {
             ]);
             assert_eq!(former(&moves, "new/g"), ["new/x"]);
             assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{written}");
-            assert_eq!(&*moves.above("New/g/a/b").unwrap().path, "new/g");
+            assert_eq!(&*moves.nearest_group_above("New/g/a/b").unwrap().path, "new/g");
             assert_eq!(&*moves.former_occupant("NEW/g/P").unwrap().path, "new/g/q");
-            assert_eq!(moves.now("old/x/p").as_deref(), Some("new/g/q"));
-            assert_eq!(moves.now("old/x/other").as_deref(), Some("new/g/other"));
-            assert_eq!((moves.now("new/g/q"), moves.now("elsewhere/p")), (None, None));
-            assert!(moves.concern("new/other") && !moves.concern("other/x"));
-            assert!(moves.circle().is_none());
+            assert_eq!(moves.new_path("old/x/p").as_deref(), Some("new/g/q"));
+            assert_eq!(moves.new_path("old/x/other").as_deref(), Some("new/g/other"));
+            assert_eq!((moves.new_path("new/g/q"), moves.new_path("elsewhere/p")), (None, None));
+            assert!(moves.affects("new/other") && !moves.affects("other/x"));
+            assert!(moves.find_circle().is_none());
         }
     }
 
@@ -388,10 +401,10 @@ mod tests {
             (":acme/neu/site", &["Acme/Old/Site", "acme/old/page"]),
             (":target/cart", &["acme/old/cart", "acme/neu/cart"]),
         ]);
-        assert!(moves.at("acme/neu/shop").is_none() && moves.circle().is_none());
+        assert!(moves.declared_at("acme/neu/shop").is_none() && moves.find_circle().is_none());
         assert_eq!(former(&moves, "acme/neu/site"), ["acme/neu/page"]);
         assert_eq!(former(&moves, "target/cart"), ["acme/neu/cart"]);
-        assert_eq!(moves.now("acme/old/shop").as_deref(), Some("acme/neu/shop"));
+        assert_eq!(moves.new_path("acme/old/shop").as_deref(), Some("acme/neu/shop"));
     }
 
     #[test]
@@ -401,7 +414,7 @@ mod tests {
             ("new/g", &["old/x"]),
             ("new", &["old"]),
         ]);
-        let former = |path: &str| moves.former(path).unwrap().join(" ");
+        let former = |path: &str| moves.former_paths(path).unwrap().join(" ");
         assert_eq!(former("new"), "old");
         assert_eq!(
             former("New/g/Q"),
@@ -415,13 +428,13 @@ mod tests {
         let formers: Vec<_> = declared.iter().map(|(_, (x, y))| [x.as_str(), y]).collect();
         let declared: Vec<_> =
             declared.iter().zip(&formers).map(|((path, _), of)| (path.as_str(), &of[..])).collect();
-        assert_eq!(self::moves(&declared).former("g40"), None, "too many");
+        assert_eq!(self::moves(&declared).former_paths("g40"), None, "too many");
     }
 
     #[test]
     fn a_group_is_only_recognised_in_between_where_nothing_else_can_be() {
         let passing = |declared: &[(&str, &[&str])], path: &str| {
-            moves(declared).passing(path).map(|group| group.path.to_string())
+            moves(declared).passing_group(path).map(|group| group.path.to_string())
         };
         let own = ("acme/bb", &["old/aa"][..]);
         assert_eq!(passing(&[own], "Old/bb").as_deref(), Some("acme/bb"));
@@ -444,11 +457,11 @@ mod tests {
     fn a_created_container_takes_the_name_that_matches_its_path() {
         let moves = moves(&[("g/a", &[]), ("g/b", &["g/a"]), ("g/c", &["g/b"]), ("g/d", &["g/x"])]);
         assert_eq!(
-            ["g/a", "g/b", "g/c", "g/x"].map(|at| moves.takes_name(at)),
+            ["g/a", "g/b", "g/c", "g/x"].map(|at| moves.takes_matching_name(at)),
             [true, true, false, false]
         );
         let swapped = self::moves(&[("g/a", &["g/b"]), ("g/b", &["g/a"])]);
-        assert!(!swapped.takes_name("g/a"));
+        assert!(!swapped.takes_matching_name("g/a"));
     }
 
     #[test]
@@ -461,7 +474,9 @@ mod tests {
     #[test]
     fn a_circle_is_found() {
         let circle = |declared: &[(&str, &[&str])]| {
-            moves(declared).circle().map(|way| way.into_iter().map(ToString::to_string).collect())
+            moves(declared)
+                .find_circle()
+                .map(|way| way.into_iter().map(ToString::to_string).collect())
         };
         let none: Option<Vec<String>> = None;
         assert_eq!(circle(&[("b", &["a"]), ("c", &["b"]), ("d", &["c"])]), none);

@@ -5,56 +5,56 @@ use crate::{
     value::{Json, Value},
 };
 
-const PLAIN: u8 = 0;
-const SECRET_ENV: u8 = 1;
-const SECRET_TEXT: u8 = 4;
-const SECRET_FILE: u8 = 2;
-const FILE: u8 = 3;
-const TEXT: u8 = 5;
+const PLAIN_TAG: u8 = 0;
+const ENV_SECRET_TAG: u8 = 1;
+const TEMPLATE_SECRET_TAG: u8 = 4;
+const FILE_SECRET_TAG: u8 = 2;
+const UPLOAD_TAG: u8 = 3;
+const TEXT_TAG: u8 = 5;
 
 /// Packs values one after another.
 #[derive(Default)]
 pub(super) struct Packer(pub(super) Vec<u8>);
 
 impl Packer {
-    pub(super) fn byte(&mut self, byte: u8) {
+    pub(super) fn push_byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
     /// Seven bits per byte, lowest first; the eighth bit means that more bytes follow.
-    pub(super) fn number(&mut self, mut number: u64) {
+    pub(super) fn push_number(&mut self, mut number: u64) {
         while number >= 0x80 {
-            self.byte(number as u8 | 0x80);
+            self.push_byte(number as u8 | 0x80);
             number >>= 7;
         }
-        self.byte(number as u8);
+        self.push_byte(number as u8);
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
+    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.push_number(bytes.len() as u64);
         self.0.extend(bytes);
     }
 
-    pub(super) fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.push_bytes(text.as_bytes());
     }
 
-    fn tagged(&mut self, tag: u8, text: &str) {
-        self.byte(tag);
-        self.text(text);
+    fn push_tagged(&mut self, tag: u8, text: &str) {
+        self.push_byte(tag);
+        self.push_text(text);
     }
 
-    pub(super) fn value(&mut self, value: &Value) {
+    pub(super) fn push_value(&mut self, value: &Value) {
         match value {
-            Value::Plain(Json::String(text)) => self.tagged(TEXT, text),
-            Value::Plain(json) => self.tagged(PLAIN, &json.to_string()),
-            Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
-            Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
+            Value::Plain(Json::String(text)) => self.push_tagged(TEXT_TAG, text),
+            Value::Plain(json) => self.push_tagged(PLAIN_TAG, &json.to_string()),
+            Value::Secret(Reference::Env(name)) => self.push_tagged(ENV_SECRET_TAG, name),
+            Value::Secret(Reference::File(path)) => self.push_tagged(FILE_SECRET_TAG, path),
             Value::Secret(text @ (Reference::Text(_) | Reference::Data(_))) => {
                 let json = serde_json::to_string(text).expect("a reference is JSON");
-                self.tagged(SECRET_TEXT, &json);
+                self.push_tagged(TEMPLATE_SECRET_TAG, &json);
             }
-            Value::File(path) => self.tagged(FILE, path),
+            Value::File(path) => self.push_tagged(UPLOAD_TAG, path),
         }
     }
 }
@@ -71,14 +71,14 @@ impl<'p> Unpacker<'p> {
         self.0.is_empty()
     }
 
-    pub(super) fn byte(&mut self) -> u8 {
+    pub(super) fn take_byte(&mut self) -> u8 {
         self.take(1)[0]
     }
 
-    pub(super) fn number(&mut self) -> u64 {
+    pub(super) fn take_number(&mut self) -> u64 {
         let mut number = 0;
         for shift in (0..).step_by(7) {
-            let byte = self.byte();
+            let byte = self.take_byte();
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 break;
@@ -87,13 +87,13 @@ impl<'p> Unpacker<'p> {
         number
     }
 
-    pub(super) fn bytes(&mut self) -> &'p [u8] {
-        let length = self.number() as usize;
+    pub(super) fn take_bytes(&mut self) -> &'p [u8] {
+        let length = self.take_number() as usize;
         self.take(length)
     }
 
-    pub(super) fn text(&mut self) -> &'p str {
-        text(self.bytes())
+    pub(super) fn take_text(&mut self) -> &'p str {
+        decode_text(self.take_bytes())
     }
 
     fn take(&mut self, length: usize) -> &'p [u8] {
@@ -102,32 +102,32 @@ impl<'p> Unpacker<'p> {
         taken
     }
 
-    pub(super) fn value(&mut self) -> Packed<'p> {
-        Packed { tag: self.byte(), data: self.bytes() }
+    pub(super) fn take_value(&mut self) -> PackedValue<'p> {
+        PackedValue { tag: self.take_byte(), data: self.take_bytes() }
     }
 }
 
 /// A value that is still packed.
-pub(super) struct Packed<'p> {
+pub(super) struct PackedValue<'p> {
     tag: u8,
     data: &'p [u8],
 }
 
-impl Packed<'_> {
+impl PackedValue<'_> {
     /// Whether it is neither a secret nor a file.
     pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.tag, PLAIN | TEXT)
+        matches!(self.tag, PLAIN_TAG | TEXT_TAG)
     }
 
     pub(super) fn unpack(&self) -> Value {
-        match (self.tag, text(self.data)) {
-            (TEXT, text) => Value::from(text),
-            (SECRET_ENV, name) => Value::Secret(Reference::Env(name.to_owned())),
-            (SECRET_FILE, path) => Value::Secret(Reference::File(path.to_owned())),
-            (SECRET_TEXT, json) => Value::Secret(
+        match (self.tag, decode_text(self.data)) {
+            (TEXT_TAG, text) => Value::from(text),
+            (ENV_SECRET_TAG, name) => Value::Secret(Reference::Env(name.to_owned())),
+            (FILE_SECRET_TAG, path) => Value::Secret(Reference::File(path.to_owned())),
+            (TEMPLATE_SECRET_TAG, json) => Value::Secret(
                 serde_json::from_str(json).expect("what was packed as a reference is one"),
             ),
-            (FILE, path) => Value::File(path.to_owned()),
+            (UPLOAD_TAG, path) => Value::File(path.to_owned()),
             (_, json) => {
                 Value::Plain(serde_json::from_str(json).expect("what was packed as JSON is JSON"))
             }
@@ -135,7 +135,7 @@ impl Packed<'_> {
     }
 }
 
-fn text(packed: &[u8]) -> &str {
+fn decode_text(packed: &[u8]) -> &str {
     str::from_utf8(packed).expect("what was packed as text is text")
 }
 
@@ -180,11 +180,11 @@ mod tests {
 
     fn there_and_back(values: &[Value]) {
         let mut packer = Packer::default();
-        values.iter().for_each(|value| packer.value(value));
+        values.iter().for_each(|value| packer.push_value(value));
         let packed = packer.0;
         let mut unpacker = Unpacker::new(&packed);
         for value in values {
-            let packed = unpacker.value();
+            let packed = unpacker.take_value();
             assert_eq!(packed.is_plain(), value.plain().is_some());
             let unpacked = packed.unpack();
             // As text, because the order of keys must be equal too.

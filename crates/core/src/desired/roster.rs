@@ -41,7 +41,7 @@ pub enum PathClass {
     /// A rule includes it.
     Included,
     /// Neither.
-    Other,
+    Unmatched,
 }
 
 /// The groups and projects that exist.
@@ -55,7 +55,7 @@ pub struct Roster {
     /// The parts that could not be listed completely, as globs. They have no members.
     pub incomplete: Vec<(Arc<str>, Cause)>,
     /// Warnings about rules that match nothing.
-    pub idle: Diagnostics,
+    pub idle_rules: Diagnostics,
 }
 
 /// An existing group or project that a rule matches.
@@ -87,10 +87,10 @@ pub enum Exception {
 
 impl Exception {
     /// The exception that follows from `facts`, without the caller's role.
-    pub const fn by_itself(facts: &Facts) -> Option<Self> {
-        if facts.deleting.is_some() {
+    pub const fn from_facts(facts: &Facts) -> Option<Self> {
+        if facts.deletion_mark.is_some() {
             Some(Self::MarkedForDeletion)
-        } else if facts.archived {
+        } else if facts.is_archived {
             Some(Self::Archived)
         } else if facts.personal_owner.is_some() {
             Some(Self::Personal)
@@ -100,12 +100,12 @@ impl Exception {
     }
 
     /// The exception that follows from the caller's `level`.
-    pub fn by_role(level: Option<u8>) -> Option<Self> {
+    pub fn from_role(level: Option<u8>) -> Option<Self> {
         (level < Some(MAINTAINER)).then_some(Self::BelowMaintainer)
     }
 
     /// Describes such members, after their number.
-    pub const fn words(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Archived => "archived",
             Self::MarkedForDeletion => "marked for deletion",

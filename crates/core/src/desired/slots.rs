@@ -13,28 +13,30 @@ use crate::{
 pub type DeclaredValues = BTreeMap<(&'static str, String), Fields>;
 
 /// The key for the container itself, and the field for a section or entry as a whole.
-pub const ITSELF: &str = "";
+pub const WHOLE_KEY: &str = "";
 
 /// The key for a section as a whole; no entry has this name.
-pub const SECTION: &str = "\0";
+pub const SECTION_KEY: &str = "\0";
 
 /// The declared values of `container`.
 pub fn declared_values(container: &Container) -> DeclaredValues {
-    let life = &container.life;
-    let former: Vec<_> = container.former().collect();
+    let life = &container.lifecycle;
+    let former: Vec<_> = container.former_paths().collect();
     let state = life.state.as_ref().map(|state| state.value);
     let undeclared = life.unlisted_projects.as_ref().map(|policy| policy.value);
-    let creation = container.create.fields().map(Declared::values);
-    let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
-    let mut values = DeclaredValues::from([((ITSELF, ITSELF.to_owned()), whole(&itself))]);
+    let creation = container.create.all_fields().map(Declared::values);
+    let container_text =
+        format!("{:?}", (container.is_watched, former, state, undeclared, creation));
+    let mut values =
+        DeclaredValues::from([((WHOLE_KEY, WHOLE_KEY.to_owned()), whole_fields(&container_text))]);
     for section in &container.sections {
         let name = section.section.section;
-        let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::written).collect();
+        let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::pattern).collect();
         let policy = format!("{:?}", (section.unlisted.value, unmanaged));
-        values.insert((name, SECTION.to_owned()), whole(&policy));
+        values.insert((name, SECTION_KEY.to_owned()), whole_fields(&policy));
         for entry in &section.entries {
             let mut fields = entry.values();
-            fields.insert(ITSELF.to_owned(), state_value(entry.state));
+            fields.insert(WHOLE_KEY.to_owned(), state_value(entry.state));
             values.insert((name, entry.key.clone()), fields);
         }
     }
@@ -42,8 +44,8 @@ pub fn declared_values(container: &Container) -> DeclaredValues {
 }
 
 /// The only field of a container or a section as a whole.
-fn whole(text: &str) -> Fields {
-    Fields::from([(ITSELF.to_owned(), Value::from(text))])
+fn whole_fields(text: &str) -> Fields {
+    Fields::from([(WHOLE_KEY.to_owned(), Value::from(text))])
 }
 
 /// The value for the state of an entry.

@@ -38,8 +38,8 @@ pub fn fields(json: &Json) -> Declared {
         .collect()
 }
 
-/// An entry of `of`, written in line 2. With any `state`, it is `absent`.
-pub fn entry(of: Section, json: &Json) -> DesiredEntry {
+/// An entry of `kind`, written in line 2. With any `state`, it is `absent`.
+pub fn entry(kind: Section, json: &Json) -> DesiredEntry {
     let mut json: Object = json.as_object().cloned().unwrap_or_default();
     let state =
         if json.remove("state").is_some() { EntryPresence::Absent } else { EntryPresence::Present };
@@ -48,20 +48,20 @@ pub fn entry(of: Section, json: &Json) -> DesiredEntry {
         Value::Secret(reference) => (name.clone(), reference.to_string().into()),
         _ => (name.clone(), json.clone()),
     });
-    let key = of.name(&named.collect());
+    let key = kind.name(&named.collect());
     DesiredEntry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
 }
 
-/// The section `of`, written in line 1, with its policy for unlisted entries in line 9. The entries
+/// The section `kind`, written in line 1, with its policy for unlisted entries in line 9. The entries
 /// of a list are an array.
-pub fn section(of: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
+pub fn section(kind: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
     let mut entries: Vec<_> = match entries {
-        Json::Array(entries) => entries.iter().map(|json| entry(of, json)).collect(),
-        one => vec![entry(of, one)],
+        Json::Array(entries) => entries.iter().map(|json| entry(kind, json)).collect(),
+        one => vec![entry(kind, one)],
     };
     let unlisted = Sourced { value: unlisted, origin: origin(9) };
     entries.sort_by(|a, b| a.key.cmp(&b.key));
-    DeclaredSection { unlisted, ..DeclaredSection::with(of, &origin(1), entries) }
+    DeclaredSection { unlisted, ..DeclaredSection::with_entries(kind, &origin(1), entries) }
 }
 
 /// The container at `path` with `sections`. undrift may not create it.
@@ -76,16 +76,16 @@ pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) 
         scope,
         path: path.into(),
         origin: origin(1),
-        brought_in: None,
+        including_glob: None,
         create: CreationPolicy::Forbidden,
         is_watched: false,
-        life: ContainerLife::default(),
+        lifecycle: ContainerLife::default(),
         sections,
     }
 }
 
 /// A former path, written in line 4.
-pub fn former(path: &str) -> Sourced<Arc<str>> {
+pub fn former_path(path: &str) -> Sourced<Arc<str>> {
     Sourced { value: path.into(), origin: origin(4) }
 }
 

@@ -11,11 +11,11 @@ use crate::{
     address::{Address, group_of, groups_above},
     catalogue::{
         self,
-        constraints::{self, Constraint, How, SETTINGS_ABOVE},
+        constraints::{self, Constraint, ConstraintEffect, SETTINGS_ABOVE},
         settings,
     },
     field::Scope,
-    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, same},
+    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, are_equal},
     live::ExtraFact,
     origin::Origin,
     release::DetectedRelease,
@@ -37,7 +37,7 @@ impl ValueLimit {
     ///
     /// # Errors
     /// If the value only waits: the end of a sentence that begins with `waits`.
-    pub fn problem(self, address: &Address, origin: &Origin) -> Result<Problem, String> {
+    pub fn into_problem(self, address: &Address, origin: &Origin) -> Result<Problem, String> {
         match self {
             Self::Refused(code, message, help) => {
                 Ok(Problem::new(address, code, message, help, origin))
@@ -48,9 +48,9 @@ impl ValueLimit {
 }
 
 impl<'c> DiffContext<'c> {
-    /// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
-    /// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
-    /// read; its live state before the run does not count.
+    /// Returns why a group above prevents `value` for the field `name`, if so. Adds a question if
+    /// that depends on an unknown fact. Conflicts with groups of the same run were found when the
+    /// manifests were read; their live state before the run does not count.
     pub fn group_limit(
         self,
         section: Section,
@@ -59,21 +59,22 @@ impl<'c> DiffContext<'c> {
         findings: &mut Findings,
     ) -> Option<ValueLimit> {
         let plain = value.plain()?;
-        constraints::over(section.section, Some(name)).find_map(|row| {
+        constraints::constraints_over(section.section, Some(name)).find_map(|row| {
             let (group, by, source) = self.deciding_value(row, plain, findings)?;
             let is_declared = matches!(source, BoundSource::Declared);
-            if !row.contradicts(&by, plain) || (is_declared && row.how == How::Bounds) {
+            if !row.contradicts(&by, plain) || (is_declared && row.how == ConstraintEffect::Bounds)
+            {
                 return None;
             }
             let setting = &row.by.field;
-            if row.how == How::Replaces {
+            if row.how == ConstraintEffect::Replaces {
                 return Some(ValueLimit::Waits(format!(
                     "until `{setting}` of `{group}` allows it"
                 )));
             }
             let by = text::escape(by.as_str().unwrap_or_default());
             let is = match source {
-                BoundSource::Given(outer) => format!("`{outer}` sets to `{by}` in this run"),
+                BoundSource::ReplacedIn(outer) => format!("`{outer}` sets to `{by}` in this run"),
                 BoundSource::Live | BoundSource::Declared => format!("is `{by}`"),
             };
             let words = words![name, setting, group, is];
@@ -82,8 +83,8 @@ impl<'c> DiffContext<'c> {
         })
     }
 
-    /// The problem that a group above prevents `step`, which adds an entry to `section`, if it does so already,
-    /// and this run does not change that.
+    /// Returns a problem if a group above prevents `step`, which adds an entry to `section`, and
+    /// this run does not change that.
     pub fn creation_problem(
         self,
         section: Section,
@@ -98,20 +99,20 @@ impl<'c> DiffContext<'c> {
             "remove the entry"
         };
         let name = step.address.entry.as_deref().unwrap_or_default();
-        let rows = constraints::over(section.section, None);
+        let rows = constraints::constraints_over(section.section, None);
         let rows = rows.filter(|row| row.groups || self.target.scope == Scope::Project);
-        rows.filter(|row| row.is_about(&self.target.path, name)).find_map(|row| {
+        rows.filter(|row| row.applies_to(&self.target.path, name)).find_map(|row| {
             let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
                 // It counts only if it is live, too: otherwise the run changes it after the creation.
                 Some((_, by, BoundSource::Declared)) if !row.forbids(&by, self.target.scope) => {
                     return None;
                 }
-                _ => self.above(row, findings)?,
+                _ => self.live_value_above(row, findings)?,
             };
             let (setting, text, scope) = (&row.by.field, &row.text, self.target.scope);
             // This run lifts it in a group that declares another value.
-            let below = self.decided_path(row);
-            let lifted = self.groups.above(&below, &row.by);
+            let below = self.path_below_groups(row);
+            let lifted = self.groups.declarations_above(&below, &row.by);
             let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
             let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
             let is_lifted =
@@ -125,19 +126,19 @@ impl<'c> DiffContext<'c> {
         })
     }
 
-    /// Adds to `step` the entry of a group above beside which the service refuses its entry: one with the same
-    /// name, or another one of which a new project gets a copy and can have only one.
+    /// Adds to `step` the entry of a group above with which its entry collides: one with the same
+    /// name, or an exclusive one that a new project gets a copy of.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
-        let gets_copies = self.target.id.is_none() && section.only_one(key).is_some();
+        let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
         if !(section.is_unique_above() || gets_copies) || !self.has_group_above() {
             return;
         }
         let Some(above) = self.entries_above.get(section.section) else {
-            return findings.ask(ExtraFact::EntriesAbove(section.section));
+            return findings.add_question(ExtraFact::EntriesAbove(section.section));
         };
-        let taken = above.iter().find(|(name, _)| section.collides(key, name));
-        step.effects.extend(taken.map(|(name, group)| {
+        let colliding = above.iter().find(|(name, _)| section.collides(key, name));
+        step.effects.extend(colliding.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::Follows(group.section(section.section).entry(name))
         }));
@@ -150,19 +151,19 @@ impl<'c> DiffContext<'c> {
         row: &'static Constraint,
         findings: &mut Findings,
     ) -> Option<&'c Json> {
-        if self.groups.are_set || !self.has_group_above() {
+        if self.groups.is_applied || !self.has_group_above() {
             return None;
         }
-        let declared: Vec<_> = self.groups.above(&self.target.path, &row.by).collect();
+        let declared: Vec<_> = self.groups.declarations_above(&self.target.path, &row.by).collect();
         let nearest = declared.first()?.1?;
         let Some(above) = self.group_above else {
-            findings.ask(ExtraFact::GroupAbove);
+            findings.add_question(ExtraFact::GroupAbove);
             return None;
         };
         let spec = catalogue::section(Scope::Group, &row.by.section)?.field(&row.by.field);
         let changes = |(group, by): &(String, Option<&Json>)| {
             let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
-            let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));
+            let differs = |by: &Json| live.is_some_and(|live| !are_equal(spec.compare, by, live));
             by.is_some_and(|by| row.value_below(by).is_some() && differs(by))
         };
         declared.iter().any(changes).then_some(nearest)
@@ -179,8 +180,8 @@ impl<'c> DiffContext<'c> {
         if !self.is_decided_by_group(row) {
             return None;
         }
-        let below = self.decided_path(row);
-        let mut declared = self.groups.above(&below, &row.by);
+        let below = self.path_below_groups(row);
+        let mut declared = self.groups.declarations_above(&below, &row.by);
         let nearest = declared.next();
         let deciding = nearest
             .iter()
@@ -190,21 +191,23 @@ impl<'c> DiffContext<'c> {
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
             let is_direct = below.rfind('/') == Some(group.len());
-            let given = row.value_between(by);
-            if is_direct || row.contradicts(by, value) || given == Some(by) {
+            let value_between = row.value_between(by);
+            if is_direct || row.contradicts(by, value) || value_between == Some(by) {
                 return Some((group, by.clone(), BoundSource::Declared));
             }
-            if let Some(given) = given.filter(|_| self.changed_setting(row, findings).is_some()) {
+            if let Some(given) =
+                value_between.filter(|_| self.changed_setting(row, findings).is_some())
+            {
                 let between = group_of(&self.target.path)?.to_owned();
-                return Some((between, given.clone(), BoundSource::Given(group)));
+                return Some((between, given.clone(), BoundSource::ReplacedIn(group)));
             }
         }
-        let (groups, by) = self.above(row, findings)?;
+        let (groups, by) = self.live_value_above(row, findings)?;
         Some((groups.into_iter().next_back()?, by, BoundSource::Live))
     }
 
     /// The live value of the setting in the group above, and the groups that have it, from the nearest on.
-    fn above(
+    fn live_value_above(
         self,
         row: &'static Constraint,
         findings: &mut Findings,
@@ -215,10 +218,10 @@ impl<'c> DiffContext<'c> {
             return None;
         }
         let Some(group) = self.group_above else {
-            findings.ask(ExtraFact::GroupAbove);
+            findings.add_question(ExtraFact::GroupAbove);
             return None;
         };
-        let path = self.decided_path(row);
+        let path = self.path_below_groups(row);
         let path = group_of(&path).unwrap_or_default();
         if is_new && !row.every {
             let settings = group.get(SETTINGS_ABOVE)?;
@@ -227,15 +230,15 @@ impl<'c> DiffContext<'c> {
                 groups_above(&path).filter_map(|outer| settings.get(outer)?.get(&row.by.field));
             return Some((vec![path.clone()], row.value_between(above.next()?)?.clone()));
         }
-        let named =
+        let named_groups =
             group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
-        let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
+        let named: Vec<_> = named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
         let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
         Some((groups, group.get(&row.by.field)?.clone()))
     }
 
     /// The path below the groups whose setting `row` counts.
-    fn decided_path(self, row: &Constraint) -> Cow<'c, str> {
+    fn path_below_groups(self, row: &Constraint) -> Cow<'c, str> {
         if row.groups && self.target.scope == Scope::Group {
             return format!("{}/", self.target.path).into();
         }
@@ -263,39 +266,44 @@ enum BoundSource {
     /// The group declares it.
     Declared,
     /// This run changes the setting in this group, which gives it.
-    Given(String),
+    ReplacedIn(String),
 }
 
 /// Whether the service can do what a field declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
     /// It can, as far as known.
-    Fits,
+    Supported,
     /// It has no such field; the field then only steers undrift.
-    Local,
+    LocalOnly,
     /// That depends on its release, which was not read yet.
-    Depends,
+    UnknownRelease,
     /// It cannot.
-    Unfit(ValueLimit),
+    Unsupported(ValueLimit),
 }
 
 /// Whether a service of this release can do what the field `name` declares.
-pub fn fit(section: Section, name: &str, declared: &Value, release: DetectedRelease) -> Support {
+pub fn release_support(
+    section: Section,
+    name: &str,
+    declared: &Value,
+    release: DetectedRelease,
+) -> Support {
     let table = section.table();
     let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
-        return Support::Fits;
+        return Support::Supported;
     };
-    let is_there = spec.field.available.since.is_some_and(|since| release.has(since));
+    let is_there = spec.field.available.since.is_some_and(|since| release.is_at_least(since));
     match release {
-        DetectedRelease::NotAsked => Support::Depends,
-        _ if spec.field.available.local_before && !is_there => Support::Local,
-        DetectedRelease::Hidden => Support::Fits,
-        DetectedRelease::Is(release) => match table.unsupported_value(spec, declared, release) {
+        DetectedRelease::NotRequested => Support::UnknownRelease,
+        _ if spec.field.available.local_before && !is_there => Support::LocalOnly,
+        DetectedRelease::Hidden => Support::Supported,
+        DetectedRelease::Known(release) => match table.unsupported_value(spec, declared, release) {
             Some(unfit) => {
                 let message = format!("{}; the service has release {release}", unfit.message);
-                Support::Unfit(ValueLimit::Refused("release", message, unfit.help))
+                Support::Unsupported(ValueLimit::Refused("release", message, unfit.help))
             }
-            None => Support::Fits,
+            None => Support::Supported,
         },
     }
 }

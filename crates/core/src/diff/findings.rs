@@ -41,7 +41,7 @@ pub struct Findings {
 impl Findings {
     /// Adds the results of `others`.
     pub fn extend(&mut self, others: Self) {
-        // Twice as much room would be too much of it: a plan may have a hundred thousand steps.
+        // Do not double the capacity: a plan may have a hundred thousand steps.
         let room = self.steps.capacity() - self.steps.len();
         if room < others.steps.len() {
             self.steps.reserve_exact(others.steps.len().max(self.steps.len() / 4));
@@ -53,11 +53,11 @@ impl Findings {
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);
         self.refusals.extend(others.refusals);
-        others.questions.into_iter().for_each(|question| self.ask(question));
+        others.questions.into_iter().for_each(|question| self.add_question(question));
     }
 
     /// Adds a removal, or the problem that prevents it.
-    pub(super) fn remove(&mut self, removal: Result<Step, Option<Box<Problem>>>) {
+    pub(super) fn add_removal(&mut self, removal: Result<Step, Option<Box<Problem>>>) {
         match removal {
             Ok(step) => self.steps.push(step),
             Err(problem) => self.problems.extend(problem.map(|problem| *problem)),
@@ -65,7 +65,7 @@ impl Findings {
     }
 
     /// Adds a question, unless it is there already.
-    pub fn ask(&mut self, question: ExtraFact) {
+    pub fn add_question(&mut self, question: ExtraFact) {
         if !self.questions.contains(&question) {
             self.questions.push(question);
         }
@@ -85,7 +85,7 @@ pub struct Held {
 
 impl Held {
     /// Whether `address` is the held object, or in it.
-    pub fn holds(&self, address: &Address) -> bool {
+    pub fn covers(&self, address: &Address) -> bool {
         let held = &self.address;
         held.path == address.path
             && held.section.is_none_or(|section| address.section == Some(section))
@@ -195,13 +195,13 @@ impl Reason {
 
     /// Whether `drift --strict` counts it as a difference: a manifest or an environment can settle
     /// it.
-    pub const fn is_open(&self) -> bool {
+    pub const fn is_strict_difference(&self) -> bool {
         matches!(self, Self::Unlisted | Self::Undeclared { .. } | Self::SecretMissing { .. })
             || self.is_difference()
     }
 
     /// Whether it names fields that no answer shows.
-    pub const fn is_unverified(&self) -> bool {
+    pub const fn has_unverified_fields(&self) -> bool {
         matches!(self, Self::CannotVerify | Self::NotReturned)
     }
 
@@ -248,7 +248,7 @@ impl Problem {
     }
 
     /// A problem with these texts, in which `words` are filled in.
-    pub(crate) fn of(
+    pub(crate) fn from_texts(
         texts: ProblemTexts,
         words: Words<'_>,
         address: &Address,

@@ -15,14 +15,14 @@ pub(super) enum Match<'l> {
     /// This one, and its copies.
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
     /// One that another declared entry matches already.
-    Taken,
+    AlreadyMatched,
     /// None, but this one is probably meant.
-    Near(&'l LiveEntry),
+    NearlyEqual(&'l LiveEntry),
     /// One of several that differ, and nothing shows which one; the text names what to do, without
     /// a credential.
     Ambiguous(String),
     /// Its identity contains a secret that is not set.
-    Unknown,
+    SecretUnset,
 }
 
 /// The live entries of a section, by identity.
@@ -32,7 +32,7 @@ pub(super) struct EntryMatcher<'l> {
     by_key: HashMap<String, Vec<usize>>,
     /// Those whose name the service keeps.
     by_name: HashMap<String, Vec<usize>>,
-    is_taken: Vec<bool>,
+    is_matched: Vec<bool>,
     matched_count: usize,
 }
 
@@ -48,7 +48,14 @@ impl<'l> EntryMatcher<'l> {
                 by_name.entry(name).or_default().push(at);
             }
         }
-        Self { section, live, by_key, by_name, is_taken: vec![false; live.len()], matched_count: 0 }
+        Self {
+            section,
+            live,
+            by_key,
+            by_name,
+            is_matched: vec![false; live.len()],
+            matched_count: 0,
+        }
     }
 
     /// How many live entries have a declared one.
@@ -56,42 +63,42 @@ impl<'l> EntryMatcher<'l> {
         self.matched_count
     }
 
-    /// Finds the match for a declared entry with this identity. `is_unknown`: the identity contains
+    /// Finds the match for a declared entry with this identity. `has_unset_secret`: the identity contains
     /// a secret that is not set.
-    pub(super) fn find(&mut self, identity: &Identity, is_unknown: bool) -> Match<'l> {
+    pub(super) fn find(&mut self, identity: &Identity, has_unset_secret: bool) -> Match<'l> {
         let found = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
-        let near = || {
-            let near = identity.near.iter().filter_map(|key| self.by_key.get(key)).flatten();
-            near.copied().find(|at| !self.is_taken[*at])
+        let find_near = || {
+            let near = identity.near_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
+            near.copied().find(|at| !self.is_matched[*at])
         };
         let Some(found) = found else {
-            return match near() {
-                _ if is_unknown => Match::Unknown,
-                Some(at) => Match::Near(&self.live[at]),
+            return match find_near() {
+                _ if has_unset_secret => Match::SecretUnset,
+                Some(at) => Match::NearlyEqual(&self.live[at]),
                 None => Match::None,
             };
         };
         let entries: Vec<_> = found.iter().map(|at| &self.live[*at]).collect();
-        let Copies { stays, copies } = match Copies::of(self.section, &entries) {
+        let Copies { kept: stays, copies } = match Copies::find(self.section, &entries) {
             Ok(copies) => copies,
             Err(difference) => {
                 return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
             }
         };
-        if found.iter().all(|at| self.is_taken[*at]) {
-            return Match::Taken;
+        if found.iter().all(|at| self.is_matched[*at]) {
+            return Match::AlreadyMatched;
         }
         self.matched_count += found.len();
         for at in found {
-            self.is_taken[at] = true;
+            self.is_matched[at] = true;
         }
         Match::One(stays, copies)
     }
 
     /// The live entries with its name; if there are several, those that also have its key.
     fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
-        let called = self.by_name.get(identity.service_name.as_ref()?)?;
-        let free = self.unmatched(called);
+        let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
+        let free = self.unmatched(named_entries);
         let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
         let both: Vec<_> =
             free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
@@ -108,14 +115,19 @@ impl<'l> EntryMatcher<'l> {
 
     /// Those of `found` without a declared one.
     fn unmatched(&self, found: &[usize]) -> Vec<usize> {
-        found.iter().copied().inspect(|_| steps::step()).filter(|at| !self.is_taken[*at]).collect()
+        found
+            .iter()
+            .copied()
+            .inspect(|_| steps::step())
+            .filter(|at| !self.is_matched[*at])
+            .collect()
     }
 
     /// The live entries without a declared one.
     pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
         self.live
             .iter()
-            .zip(&self.is_taken)
+            .zip(&self.is_matched)
             .filter(|(_, is_taken)| !**is_taken)
             .map(|(entry, _)| entry)
     }
@@ -123,12 +135,12 @@ impl<'l> EntryMatcher<'l> {
     fn describe_ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {
         let mut entries = entries.to_vec();
         entries.sort_by_key(|entry| entry.id());
-        let ids: Vec<_> = entries.iter().map(|entry| entry.handle_text()).collect();
+        let ids: Vec<_> = entries.iter().map(|entry| entry.address_text()).collect();
         let noun = self.section.noun;
         let same = self.section.identity.last().copied().unwrap_or_default();
         format!(
             "the {noun}s {} have the same `{same}` and {difference}, so they are not duplicates: remove all but one, or give them different values",
-            text::joined(&ids)
+            text::join_words(&ids)
         )
     }
 }

@@ -15,9 +15,9 @@ mod step;
 mod tests;
 pub(crate) mod texts;
 
-pub use bound::{Support, ValueLimit, fit};
+pub use bound::{Support, ValueLimit, release_support};
 pub use findings::{Findings, GuardRefusal, Held, Incomplete, Note, Problem, Reason};
-pub(crate) use step::Shared;
+pub(crate) use step::StepInterner;
 pub use step::{Action, Edge, FieldChange, Label, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,13 +30,13 @@ use crate::{
     address::{Address, Selector},
     catalogue::preset,
     cause::Cause,
-    desired::{DeclaredSection, EntryPresence, Groups, Unlisted, subject},
+    desired::{DeclaredSection, EntryPresence, GroupDeclarations, Unlisted, subject_field},
     field::{Field, NamedObject, Secrecy},
     kind::{
         self, CallContext, EntryFault, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target,
         calls::CallPurpose, forms, risk,
     },
-    live::{Caller, EntriesAbove, Inherited, LiveEntries},
+    live::{Caller, EntriesAbove, InheritedLevels, LiveEntries},
     origin::{Origin, Sourced},
     planted::Bug,
     release::DetectedRelease,
@@ -55,21 +55,21 @@ pub struct DiffContext<'a> {
     /// The token's user.
     pub caller: &'a Caller,
     /// Whether its repository has no branch yet.
-    pub is_empty: bool,
+    pub has_no_branch: bool,
     /// Whether the container shows that the service has no licence.
     pub is_unlicensed: bool,
     /// The owner, if the container is in a personal namespace.
     pub personal_owner: Option<u64>,
     /// The ids of the names in entries.
-    pub names: &'a Names,
+    pub name_ids: &'a Names,
     /// The access levels in the group above, once they were read.
-    pub inherited: Option<&'a Inherited>,
+    pub levels_above: Option<&'a InheritedLevels>,
     /// The entries of groups above, once they were read.
     pub entries_above: &'a EntriesAbove,
     /// The object of the group above, once it was read.
     pub group_above: Option<&'a Object>,
     /// The declarations of the groups in the run.
-    pub groups: &'a Groups,
+    pub groups: &'a GroupDeclarations,
     /// The release of the service, once it was read.
     pub release: DetectedRelease,
     /// The values of secret references, as far as they are set.
@@ -79,10 +79,14 @@ pub struct DiffContext<'a> {
 }
 
 impl DiffContext<'_> {
-    /// What calls need to know to do `act` to an entry of `section`.
-    pub(crate) fn job<'j>(&'j self, section: Section, act: CallPurpose<'j>) -> CallContext<'j> {
-        let Self { target, names, release, .. } = *self;
-        CallContext { section, target, names, release, is_alone: true, act }
+    /// The context of the calls that do `purpose` to an entry of `section`.
+    pub(crate) fn call_context<'j>(
+        &'j self,
+        section: Section,
+        purpose: CallPurpose<'j>,
+    ) -> CallContext<'j> {
+        let Self { target, name_ids: names, release, .. } = *self;
+        CallContext { section, target, names, release, has_unique_address: true, purpose }
     }
 }
 
@@ -98,55 +102,57 @@ pub fn section(
     let entries = live.entries().map_err(Cause::clone)?;
     let mut findings = Findings::default();
     let mut matcher = EntryMatcher::new(declared.section, entries);
-    let mut doubt = Doubt::default();
+    let mut doubt = UnlistedDoubt::default();
     let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
         let entry_diff =
-            EntryDiff::new(declared.section, entry, context).with_ambiguous(&ambiguous);
-        let before = matcher.matched_count();
+            EntryDiff::new(declared.section, entry, context).with_ambiguous_texts(&ambiguous);
+        let matched_before = matcher.matched_count();
         match matcher.find(&entry_diff.identity(), entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
             Match::One(found, copies) => {
                 entry_diff.plan_present(found, &mut findings);
-                let copies = copies.into_iter().map(|copy| entry_diff.copy_removal(copy, found));
+                let copies =
+                    copies.into_iter().map(|copy| entry_diff.plan_copy_removal(copy, found));
                 findings.steps.extend(copies);
             }
-            Match::Near(live) => findings.problems.push(entry_diff.near_match(live)),
-            Match::Taken => entry_diff.add_incomplete(
+            Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
+            Match::AlreadyMatched => entry_diff.add_incomplete(
                 "another entry already matches the same live object",
                 &mut findings,
             ),
             Match::Ambiguous(reason) => {
-                doubt.unmatched = true;
+                doubt.has_ambiguous_match = true;
                 entry_diff.add_incomplete(reason, &mut findings);
             }
-            Match::Unknown => doubt.unmatched = true,
+            Match::SecretUnset => doubt.has_ambiguous_match = true,
         }
-        doubt.secret |= matcher.matched_count() == before && entry_diff.has_secret_identity();
+        doubt.has_unmatched_secret |=
+            matcher.matched_count() == matched_before && entry_diff.has_secret_identity();
         entry_diff.note_missing_secrets(&mut findings);
         entry_diff.check_secrets(&mut findings);
     }
     for entry in matcher.unmatched_entries().filter(|entry| !declared.is_managed_elsewhere(entry)) {
         plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
-    refuse_second(declared, entries, context, &mut findings);
-    judge_replacements(declared.section, context, &mut findings);
+    refuse_second_exclusive(declared, entries, context, &mut findings);
+    add_replacement_risks(declared.section, context, &mut findings);
     Ok(findings)
 }
 
-/// Judges a new entry as a change of one with the same name in another scope that goes.
-fn judge_replacements(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
+/// Adds risks to a new entry that replaces a removed one with the same name but another scope.
+fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
     let [name, _, ..] = section.home.handle[..] else { return };
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
-    let gone: BTreeMap<_, _> =
-        goes.filter_map(Step::live_entry).map(|live| (live.handle_text(), live.clone())).collect();
+    let removed_entries: BTreeMap<_, _> =
+        goes.filter_map(Step::live_entry).map(|live| (live.address_text(), live.clone())).collect();
     let judged = section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let after = |name: &str| step.change(name)?.after.value().cloned();
         let text = after(name.field).map(|text| forms::plain_text(&text));
-        let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
-        let preset = |name: &str| preset::of(section, name, &context.target.path);
+        let Some(before) = text.and_then(|text| removed_entries.get(&text)) else { continue };
+        let preset = |name: &str| preset::service_default(section, name, &context.target.path);
         let after =
             judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
         step.effects.extend(risk::change_risks(
@@ -158,27 +164,27 @@ fn judge_replacements(section: Section, context: DiffContext<'_>, findings: &mut
     }
 }
 
-/// Refuses new entries of which a container can have only one, and has another one that stays; beside
-/// an inherited one also changes.
-fn refuse_second(
+/// Refuses new entries of an exclusive kind while the container keeps another one. Next to an
+/// inherited one, refuses changes too.
+fn refuse_second_exclusive(
     declared: &DeclaredSection,
     live: &[LiveEntry],
     context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
-    let of = declared.section;
+    let kind = declared.section;
     let step = |name: &str, findings: &Findings| {
-        let at = context.container.section(of.section).entry(name);
+        let at = context.container.section(kind.section).entry(name);
         let place = findings.steps.iter().position(|step| step.address == at)?;
         Some((place, findings.steps[place].action))
     };
     for entry in &declared.entries {
-        let Some(what) = of.only_one(&entry.key) else { continue };
+        let Some(what) = kind.exclusive_group(&entry.key) else { continue };
         let Some((place, action)) = step(&entry.key, findings) else { continue };
-        let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
+        let names = live.iter().map(|live| (kind.name(live.fields.raw()), live.protection_reason));
         let Some((other, reason)) = names.into_iter().find(|(name, reason)| {
             *name != entry.key
-                && of.only_one(name) == Some(what)
+                && kind.exclusive_group(name) == Some(what)
                 && (action == Action::Create || (action == Action::Update && reason.is_some()))
                 && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
         }) else {
@@ -191,9 +197,9 @@ fn refuse_second(
             what,
             other = text::escape(&other),
             why = reason.unwrap_or_default(),
-            identity = of.identity[0]
+            identity = kind.identity[0]
         ];
-        findings.problems.push(Problem::of(texts, words, &address, &entry.origin));
+        findings.problems.push(Problem::from_texts(texts, words, &address, &entry.origin));
     }
 }
 
@@ -209,7 +215,7 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
     let present = present.filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
-    let live = live.iter().map(|entry| (entry.handle_text(), section.name(entry.fields.raw())));
+    let live = live.iter().map(|entry| (entry.address_text(), section.name(entry.fields.raw())));
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (handle, name) in present.chain(live) {
         names.entry(handle).or_default().insert(name);
@@ -237,22 +243,22 @@ pub fn plan_possible(
 
 /// Why an unlisted live entry may still be a declared one.
 #[derive(Clone, Copy, Default)]
-struct Doubt {
+struct UnlistedDoubt {
     /// The match of a declared entry is ambiguous, so it may be this one.
-    unmatched: bool,
+    has_ambiguous_match: bool,
     /// A declared entry with a secret in its identity was not found. This entry may have that
     /// secret, or its former value.
-    secret: bool,
+    has_unmatched_secret: bool,
 }
 
-/// Why a live entry that may be a declared one is not removed.
-const UNMATCHED: &str = "may be a declared one: ambiguous";
+/// The reason why an unlisted entry that may match an ambiguous declared one is not removed.
+const AMBIGUOUS_REASON: &str = "may be a declared one: ambiguous";
 
 /// Plans a live entry that no manifest lists.
 fn plan_unlisted(
     declared: &DeclaredSection,
     live: &LiveEntry,
-    doubt: Doubt,
+    doubt: UnlistedDoubt,
     context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
@@ -260,12 +266,12 @@ fn plan_unlisted(
     if section.shape != Shape::List || declared.unlisted.value == Unlisted::Ignore {
         return;
     }
-    let user = live.id().filter(|_| matches!(subject(section), Some((_, NamedObject::User))));
+    let user = live.id().filter(|_| matches!(subject_field(section), Some((_, NamedObject::User))));
     let is_caller = user == Some(context.caller.id);
     let is_owner = user.is_some() && user == context.personal_owner;
     let callers = is_caller.then_some("the token's own access");
     let never = live
-        .protected
+        .protection_reason
         .or(callers)
         .or_else(|| is_owner.then_some("the owner of the personal namespace"));
     let policy =
@@ -276,13 +282,13 @@ fn plan_unlisted(
         return;
     }
     let (address, origin) = (
-        unlisted_address(section, live, doubt.secret, context.container),
+        unlisted_address(section, live, doubt.has_unmatched_secret, context.container),
         &declared.unlisted.origin,
     );
-    let reason = match (policy, never.or(doubt.unmatched.then_some(UNMATCHED))) {
+    let reason = match (policy, never.or(doubt.has_ambiguous_match.then_some(AMBIGUOUS_REASON))) {
         (_, Some(why)) => Reason::Protected { why: why.into() },
         (Unlisted::Delete, None) => {
-            return findings.remove(removal(section, address, origin, live, context));
+            return findings.add_removal(plan_removal(section, address, origin, live, context));
         }
         (Unlisted::Fail, None) => Reason::UnlistedFails,
         _ => Reason::Unlisted,
@@ -295,13 +301,13 @@ fn plan_unlisted(
 fn unlisted_address(
     section: Section,
     live: &LiveEntry,
-    hidden: bool,
+    hides_name: bool,
     container: &Address,
 ) -> Address {
-    let id = || live.handle_text();
-    let entry = if hidden {
+    let id = || live.address_text();
+    let entry = if hides_name {
         format!("id:{}", id())
-    } else if section.may_come_twice() {
+    } else if section.allows_duplicates() {
         format!("{}@{}", section.name(live.fields.raw()), id())
     } else {
         section.name(live.fields.raw())
@@ -311,64 +317,63 @@ fn unlisted_address(
 
 /// The user or group in a live entry.
 fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
-    live.id().filter(|_| subject(section).is_some())
+    live.id().filter(|_| subject_field(section).is_some())
 }
 
 /// The step that removes `live`.
 ///
 /// # Errors
 /// Why there is none: undrift never removes it, or the service would refuse.
-fn removal(
+fn plan_removal(
     section: Section,
     address: Address,
     origin: &Origin,
     live: &LiveEntry,
     context: DiffContext<'_>,
 ) -> Result<Step, Option<Box<Problem>>> {
-    let job = context.job(section, CallPurpose::Remove(live));
-    let sends = section
-        .rules()
-        .calls(&job)
-        .map_err(|unable| problem(unable, &address, |_| origin.clone()).map(Box::new))?;
+    let job = context.call_context(section, CallPurpose::Remove(live));
+    let sends = section.rules().calls(&job).map_err(|unable| {
+        problem_without_calls(unable, &address, |_| origin.clone()).map(Box::new)
+    })?;
     let changes = live.fields.raw().iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
     });
     let changes = changes.map(|(name, value)| {
-        let before = shown_live(section.table().get(name), Some(value), context.names);
+        let before = show_live(section.table().get(name), Some(value), context.name_ids);
         FieldChange::new(name, before, Shown::Absent, None)
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
-    let who = subject_id(section, live);
-    let effects = section.rules().effects(who, live.fields.raw(), &Object::new());
-    Ok(step.of(live).with(effects, risk::removal_risks(section, live.fields.raw())))
+    let subject = subject_id(section, live);
+    let effects = section.rules().effects(subject, live.fields.raw(), &Object::new());
+    Ok(step.with_live(live).with_effects(effects, risk::removal_risks(section, live.fields.raw())))
 }
 
 /// A live value in a form that may be shown.
-pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
+pub fn show_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
     let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy());
-    match value.map(|value| judge::shown(value, secrecy)) {
+    match value.map(|value| judge::showable_value(value, secrecy)) {
         None => Shown::Unknown,
         Some(None) => Shown::Hidden,
-        Some(Some(value)) => Shown::Value(forms::shown(spec, &value, names)),
+        Some(Some(value)) => Shown::Value(forms::to_readable(spec, &value, names)),
     }
 }
 
-/// A declared value of `field` in a form that may be shown; `beside` holds the other fields.
-pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
+/// A declared value of `field` in a form that may be shown; `other_fields` holds the other fields.
+pub fn show_declared(field: &Field, value: &Value, other_fields: &Fields) -> Shown {
     match value {
-        Value::Plain(value) if forms::is_secret(field, value, beside) => Shown::Hidden,
+        Value::Plain(value) if forms::is_secret(field, value, other_fields) => Shown::Hidden,
         Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Shown::Value(judge::mask_url(url).into())
         }
         Value::Plain(value) => Shown::Value(value.clone()),
-        Value::Secret(reference) => shown_secret(reference),
+        Value::Secret(reference) => show_secret(reference),
         Value::File(path) => Shown::File(path.clone()),
     }
 }
 
 /// A reference to a secret in a form that may be shown.
-pub fn shown_secret(reference: &Reference) -> Shown {
+pub fn show_secret(reference: &Reference) -> Shown {
     match reference.masked() {
         Some(masked) => Shown::Value(masked),
         None => Shown::Secret(reference.to_string()),
@@ -377,17 +382,17 @@ pub fn shown_secret(reference: &Reference) -> Shown {
 
 /// A field of a container that is about to be created.
 pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> FieldChange {
-    let after = shown_declared(field, &declared.value, &Fields::new());
+    let after = show_declared(field, &declared.value, &Fields::new());
     FieldChange::new(name, Shown::Absent, after, Some(declared.origin.clone()))
 }
 
 /// The problem that explains why there are no calls; `None` if none are needed.
-pub fn problem(
-    unable: NoCalls,
+pub fn problem_without_calls(
+    no_calls: NoCalls,
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    let NoCalls::Impossible(EntryFault { code, message, help, field, .. }) = unable else {
+    let NoCalls::Impossible(EntryFault { code, message, help, field, .. }) = no_calls else {
         return None;
     };
     Some(Problem::new(address, code, message, help, &origin(field)))

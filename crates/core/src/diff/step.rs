@@ -78,7 +78,7 @@ impl Shown {
 }
 
 /// A field that differs.
-// Its parts are shared, because many groups and projects have the same: see `Shared`.
+// Its parts are shared, because many groups and projects have the same: see `StepInterner`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldChange {
     /// Its name in the manifest.
@@ -178,18 +178,18 @@ impl Step {
     }
 
     /// Whether the container accepts no changes after it.
-    pub fn closes(&self) -> bool {
-        self.takes(Capability::Writable)
+    pub fn closes_container(&self) -> bool {
+        self.removes_capability(Capability::Writable)
     }
 
-    /// Whether the container gets `what` by it.
-    pub fn provides(&self, what: Capability) -> bool {
-        self.effects.contains(&Effect::provides(what))
+    /// Whether the container gets `capability` by it.
+    pub fn provides(&self, capability: Capability) -> bool {
+        self.effects.contains(&Effect::provides(capability))
     }
 
-    /// Whether the container loses `what` by it.
-    pub fn takes(&self, what: Capability) -> bool {
-        self.effects.contains(&Effect::takes(what))
+    /// Whether the container loses `capability` by it.
+    pub fn removes_capability(&self, capability: Capability) -> bool {
+        self.effects.contains(&Effect::takes(capability))
     }
 
     /// A step with nothing more than these parts.
@@ -205,7 +205,7 @@ impl Step {
             scope,
             address,
             action,
-            replaces: sends.iter().any(|call| call.restores),
+            replaces: sends.iter().any(|call| call.is_restore),
             possible: None,
             certain: None,
             origin,
@@ -228,32 +228,32 @@ impl Step {
 
     /// Adds the live entry.
     #[must_use]
-    pub fn of(self, live: &LiveEntry) -> Self {
+    pub fn with_live(self, live: &LiveEntry) -> Self {
         Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
     }
 
     /// Adds effects, and those of its calls that its fields do not show.
-    pub(super) fn with(mut self, effects: Vec<Effect>, risks: Vec<Effect>) -> Self {
+    pub(super) fn with_effects(mut self, effects: Vec<Effect>, risks: Vec<Effect>) -> Self {
         self.effects = effects;
         self.effects.extend(risks);
         for call in &self.sends {
-            let opens = call.opens.map(|how| Effect::Risk(Risk::Opens, how.to_owned()));
+            let opens = call.opened_access.map(|how| Effect::Risk(Risk::Opens, how.to_owned()));
             let besides = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
             self.effects.extend(besides.into_iter().chain(opens));
         }
         self
     }
 
-    /// Frees the room for more in its lists, and takes from `shared` what other steps have too:
-    /// plans keep many steps.
-    pub(crate) fn shrink(&mut self, shared: &mut Shared) {
+    /// Shrinks its lists, and shares equal parts with other steps through `shared`: plans keep many
+    /// steps.
+    pub(crate) fn shrink(&mut self, shared: &mut StepInterner) {
         self.changes.shrink_to_fit();
         self.effects.shrink_to_fit();
         self.after.shrink_to_fit();
         for change in &mut self.changes {
             intern(&mut shared.names, &mut change.field);
-            intern(&mut shared.sides, &mut change.before);
-            intern(&mut shared.sides, &mut change.after);
+            intern(&mut shared.shown_values, &mut change.before);
+            intern(&mut shared.shown_values, &mut change.after);
         }
         self.calls.iter_mut().for_each(|call| intern(&mut shared.bodies, &mut call.fields));
         self.sends.iter_mut().for_each(|call| call.request.shrink());
@@ -270,7 +270,7 @@ impl Step {
 
     /// Whether planning again from the same live state would give the same step: it keeps its requests,
     /// and was not compared with a base.
-    pub fn is_complete(&self) -> bool {
+    pub fn is_reusable(&self) -> bool {
         self.label.is_none() && self.sends.len() == self.calls.len()
     }
 
@@ -320,14 +320,14 @@ impl Step {
             })
     }
 
-    /// True if `now` still has the values that were read, in the fields that this step does not
-    /// change. A field that `now` lacks is no evidence of a change.
-    pub fn leaves_rest_unchanged(&self, section: Section, now: &LiveEntry) -> bool {
+    /// True if `replanned` still has the values that were read in the fields that this step does
+    /// not change. A field that `replanned` lacks is no evidence of a change.
+    pub fn leaves_rest_unchanged(&self, section: Section, replanned: &LiveEntry) -> bool {
         let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
-            let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
-            !section.field(name).accepted.on(WriteRequest::Create)
-                || now.fields.raw().get(name).is_none_or(is_left)
+            let is_left = |now: &Json| kind::are_equal(section.field(name).compare, before, now);
+            !section.field(name).accepted.includes(WriteRequest::Create)
+                || replanned.fields.raw().get(name).is_none_or(is_left)
         })
     }
 
@@ -366,13 +366,13 @@ impl Step {
     }
 
     /// The paths that the arguments of its requests name.
-    pub fn named(&self) -> impl Iterator<Item = &str> {
+    pub fn named_paths(&self) -> impl Iterator<Item = &str> {
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
-        self.requests().flat_map(Request::named).chain(dropped.map(String::as_str))
+        self.requests().flat_map(Request::named_paths).chain(dropped.map(String::as_str))
     }
 
     /// The secrets and files that its requests send.
-    pub fn sources(&self) -> impl Iterator<Item = &Value> {
+    pub fn secrets_and_files(&self) -> impl Iterator<Item = &Value> {
         let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
         fields.filter(|value| value.plain().is_none()).chain(dropped)
@@ -409,29 +409,31 @@ pub struct References {
 
 impl References {
     fn of(step: &Step) -> Option<Box<Self>> {
-        let all = Self {
+        let references = Self {
             waits_for: step.waits_for().map(str::to_owned).collect(),
-            named: step.named().map(str::to_owned).collect(),
-            sources: step.sources().cloned().collect(),
+            named: step.named_paths().map(str::to_owned).collect(),
+            sources: step.secrets_and_files().cloned().collect(),
         };
-        let is_empty = all.waits_for.is_empty() && all.named.is_empty() && all.sources.is_empty();
-        (!is_empty).then(|| Box::new(all))
+        let is_empty = references.waits_for.is_empty()
+            && references.named.is_empty()
+            && references.sources.is_empty();
+        (!is_empty).then(|| Box::new(references))
     }
 }
 
-/// What steps have in common, each once.
+/// Shares equal parts of steps.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct StepInterner {
     names: HashSet<Arc<str>>,
-    sides: HashSet<Arc<Shown>>,
+    shown_values: HashSet<Arc<Shown>>,
     bodies: HashSet<Arc<[String]>>,
 }
 
-/// Replaces `part` by an equal one of `shared`, or adds it there.
-fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, part: &mut Arc<T>) {
-    match shared.get(part) {
-        Some(equal) => *part = Arc::clone(equal),
-        None => drop(shared.insert(Arc::clone(part))),
+/// Replaces `item` by an equal one of `shared`, or adds it there.
+fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, item: &mut Arc<T>) {
+    match shared.get(item) {
+        Some(equal) => *item = Arc::clone(equal),
+        None => drop(shared.insert(Arc::clone(item))),
     }
 }
 
@@ -501,9 +503,9 @@ impl From<&kind::PlannedCall> for ShownCall {
             method: operation.method.as_str(),
             path: request.shown_target(),
             fields: fields.into(),
-            restores: call.restores,
-            undoes: call.undoes,
-            awaits: call.awaits,
+            restores: call.is_restore,
+            undoes: call.is_undo,
+            awaits: call.awaits_jobs,
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     catalogue,
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{FieldLookup, Identity, Kind, KindRules, Wanted, testing},
-    live::testing::{CALLER, caller, collection},
+    kind::{FieldLookup, FieldSelection, Identity, Kind, KindRules, testing},
+    live::testing::{CALLER_ID, caller, live_entries},
     release,
     secret::Reference,
 };
@@ -25,7 +25,7 @@ pub(super) struct World {
     names: Names,
     secrets: Secrets,
     release: DetectedRelease,
-    groups: Groups,
+    groups: GroupDeclarations,
     entries_above: EntriesAbove,
 }
 
@@ -38,9 +38,9 @@ impl Default for World {
             caller: caller(),
             names: Names::default(),
             secrets: Secrets::default(),
-            groups: Groups::default(),
+            groups: GroupDeclarations::default(),
             entries_above: EntriesAbove::new(),
-            release: DetectedRelease::Is(release::REFERENCE),
+            release: DetectedRelease::Known(release::REFERENCE),
         }
     }
 }
@@ -51,11 +51,11 @@ impl World {
             target: &self.target,
             container: &self.address,
             caller: &self.caller,
-            is_empty: false,
+            has_no_branch: false,
             is_unlicensed: false,
             personal_owner: None,
-            names: &self.names,
-            inherited: None,
+            name_ids: &self.names,
+            levels_above: None,
             entries_above: &self.entries_above,
             group_above: None,
             groups: &self.groups,
@@ -71,7 +71,7 @@ impl World {
 fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = project.section("hooks").unwrap();
-    let live = collection(declared, live, Wanted::All);
+    let live = live_entries(declared, live, FieldSelection::All);
     let mut secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
     let world = World { secrets, ..World::default() };
@@ -259,7 +259,7 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
 fn in_release(declared: &Json, live: Option<Json>, release: DetectedRelease) -> Vec<String> {
     let project = shop(&json!({"hooks": [declared]}), Unlisted::Report);
     let declared = project.section("hooks").unwrap();
-    let live = collection(declared, &Json::from_iter(live), Wanted::All);
+    let live = live_entries(declared, &Json::from_iter(live), FieldSelection::All);
     let world = World { release, ..World::default() };
     let found = section(declared, &live, world.context()).unwrap();
     let questions = found.questions.iter().map(|question| format!("{question:?}?"));
@@ -274,7 +274,7 @@ fn in_release(declared: &Json, live: Option<Json>, release: DetectedRelease) -> 
 }
 
 fn release(text: &str) -> DetectedRelease {
-    DetectedRelease::Is(text.parse().unwrap())
+    DetectedRelease::Known(text.parse().unwrap())
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn the_release_matters_only_for_fields_that_differ() {
         Some(live)
     };
     for known in
-        [DetectedRelease::NotAsked, DetectedRelease::Hidden, release("15.8"), release("17.1")]
+        [DetectedRelease::NotRequested, DetectedRelease::Hidden, release("15.8"), release("17.1")]
     {
         assert_eq!(in_release(&declared, live(Some("x")), known), [""; 0], "{known:?}");
     }
@@ -298,14 +298,14 @@ fn the_release_matters_only_for_fields_that_differ() {
         (live(Some("y")), "Update description: description url"),
     ] {
         for (known, expected) in [
-            (DetectedRelease::NotAsked, "Release?"),
+            (DetectedRelease::NotRequested, "Release?"),
             (DetectedRelease::Hidden, step),
             (release("15.8"), too_old),
             (release("17.1"), step),
         ] {
             let found = in_release(&declared, live.clone(), known);
             assert_eq!(found.first().map(String::as_str), Some(expected), "{known:?} {live:?}");
-            assert!(known == DetectedRelease::NotAsked || found.len() == 1, "{found:?}");
+            assert!(known == DetectedRelease::NotRequested || found.len() == 1, "{found:?}");
         }
     }
 }
@@ -324,7 +324,11 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
         ["Update url: name url"]
     );
     assert_eq!(
-        in_release(&declared, Some(named("https://h/new", "ci".into())), DetectedRelease::NotAsked),
+        in_release(
+            &declared,
+            Some(named("https://h/new", "ci".into())),
+            DetectedRelease::NotRequested
+        ),
         [""; 0]
     );
     for old in [json!(null), json!("other")] {
@@ -339,7 +343,7 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
         assert_eq!(in_release(&declared, None, known), ["Create url: url"]);
     }
     assert_eq!(
-        in_release(&declared, Some(hook(7, "https://h/new")), DetectedRelease::NotAsked),
+        in_release(&declared, Some(hook(7, "https://h/new")), DetectedRelease::NotRequested),
         ["Release?"]
     );
     assert_eq!(in_release(&declared, None, release("18.0")), ["Create name url: name url"]);
@@ -397,7 +401,7 @@ fn matching_looks_up_and_does_not_search() {
             .collect()
     };
     let declared = declared_section(of, &variables(MANY / 2), Unlisted::Report);
-    let live = collection(&declared, &variables(0), Wanted::Only(&[].into()));
+    let live = live_entries(&declared, &variables(0), FieldSelection::Only(&[].into()));
     IDENTIFIED.store(0, Ordering::Relaxed);
     let findings = section(&declared, &live, World::default().context()).unwrap();
     assert_eq!((findings.steps.len(), findings.notes.len()), (MANY / 2, MANY / 2));
@@ -412,7 +416,7 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     let project = shop(&json!({"protected_branches": branch}), Unlisted::Report);
     let declared = project.section("protected_branches").unwrap();
     let live = json!([{"id": 1, "name": "main", "code_owner_approval_required": false}]);
-    let live = collection(declared, &live, Wanted::All);
+    let live = live_entries(declared, &live, FieldSelection::All);
     let world = World::default();
     for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
     {
@@ -427,15 +431,15 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
 fn the_callers_own_entry_and_bots_are_spared() {
     let project = shop(&json!({"members": []}), Unlisted::Delete);
     let declared = project.section("members").unwrap();
-    let live = collection(
+    let live = live_entries(
         declared,
         &json!([
-            {"id": CALLER, "username": "root", "access_level": 50},
+            {"id": CALLER_ID, "username": "root", "access_level": 50},
             {"id": 9, "username": "owner", "access_level": 50},
             {"id": 10, "username": "project_1_bot", "access_level": 40},
             {"id": 11, "username": "bob", "access_level": 30},
         ]),
-        Wanted::All,
+        FieldSelection::All,
     );
     let world = World::default();
     let context = DiffContext { personal_owner: Some(9), ..world.context() };
@@ -460,7 +464,7 @@ fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
     names.insert(crate::field::NamedObject::Group, "acme/kids", Some(5));
     let world = World { names, ..World::default() };
     let declared = declared_section(testing::section(of), declared, Unlisted::Delete);
-    let live = collection(&declared, live, Wanted::Only(&[].into()));
+    let live = live_entries(&declared, live, FieldSelection::Only(&[].into()));
     let findings = section(&declared, &live, world.context()).unwrap();
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
@@ -536,7 +540,7 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
             declared_section(testing::section("variables"), &json!([declared]), Unlisted::Delete);
         section(
             &declared,
-            &collection(&declared, &there, Wanted::Only(&[].into())),
+            &live_entries(&declared, &there, FieldSelection::Only(&[].into())),
             world.context(),
         )
         .unwrap()
@@ -562,7 +566,7 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let address = Address::container("acme".into()).section("variables").entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;
     let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());
-    let step = step.of(&live(raw("old", true)));
+    let step = step.with_live(&live(raw("old", true)));
     assert!(step.leaves_rest_unchanged(of, &live(raw("new", true))));
     assert!(!step.leaves_rest_unchanged(of, &live(raw("new", false))));
     let silent = json!({"key": "A", "environment_scope": "prod", "value": "new"});

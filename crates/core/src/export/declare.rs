@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     catalogue,
     cause::Cause,
-    desired::subject,
+    desired::subject_field,
     field::{NamedObject, Scope, Secrecy, Tier},
     kind::{Capability, Effect, Facts, LiveEntry, Names, ReadSource, Section, Shape, forms},
     live::{Live, LiveEntries, Presence},
@@ -23,7 +23,7 @@ use crate::{
 
 /// A section answered like this is not visible to this caller, not in the tier of the service, or
 /// switched off. A 401 because of the token ends the run instead.
-const REFUSED: [u16; 3] = [401, 403, 404];
+const REFUSAL_STATUSES: [u16; 3] = [401, 403, 404];
 
 /// The live state at the path of a group or project.
 pub(super) enum Conversion {
@@ -45,7 +45,7 @@ pub(super) struct UnreadSection {
     /// The tier that it needs.
     pub(super) tier: Tier,
     /// Whether the caller's role is known to suffice.
-    pub(super) sees_it: bool,
+    pub(super) has_sufficient_role: bool,
 }
 
 /// A group or project that is being converted.
@@ -71,7 +71,7 @@ pub(super) fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject
 }
 
 /// The document for the group or project at `path`.
-pub(super) fn declare(
+pub(super) fn to_document(
     scope: Scope,
     path: &str,
     live: &Live,
@@ -79,8 +79,10 @@ pub(super) fn declare(
     settings: &ExportSettings,
 ) -> Conversion {
     let reason = match &live.presence {
-        Presence::Here(_, facts) if facts.deleting.is_some() => return Conversion::Deleting,
-        Presence::Here(_, facts) => return convert(scope, path, live, facts, names, settings),
+        Presence::Here(_, facts) if facts.deletion_mark.is_some() => return Conversion::Deleting,
+        Presence::Here(_, facts) => {
+            return build_document(scope, path, live, facts, names, settings);
+        }
         Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
         Presence::Moved { to: Some(to) } => format!("it is now `{to}`"),
         Presence::Moved { to: None } => "it was renamed".to_owned(),
@@ -93,7 +95,7 @@ pub(super) fn declare(
 }
 
 /// The document for a group or project that exists.
-fn convert(
+fn build_document(
     scope: Scope,
     path: &str,
     live: &Live,
@@ -101,19 +103,19 @@ fn convert(
     names: &Names,
     settings: &ExportSettings,
 ) -> Conversion {
-    let mut all = live.names.clone();
-    all.extend(names.clone());
+    let mut all_names = live.names.clone();
+    all_names.extend(names.clone());
     let document = ExportedDocument {
-        is_archived: facts.archived,
+        is_archived: facts.is_archived,
         is_personal: facts.personal_owner.is_some(),
         ..ExportedDocument::new(scope, path)
     };
-    let mut builder = DocumentBuilder { settings, path, facts, names: &all, document };
+    let mut builder = DocumentBuilder { settings, path, facts, names: &all_names, document };
     for section in catalogue::sections(scope) {
         if settings.exports_section(path, section) {
             builder.add_section(section, live.sections.get(section.section));
         } else {
-            builder.document.unread.push(section.section);
+            builder.document.unread_sections.push(section.section);
         }
     }
     builder.document.settle_approvals();
@@ -133,11 +135,11 @@ impl DocumentBuilder<'_> {
                 return;
             }
             // Nothing else in an archived container can be changed.
-            (_, Some(Ok(entries))) if self.facts.archived && !is_archiving(section, entries) => {
+            (_, Some(Ok(entries))) if self.facts.is_archived && !is_archiving(section, entries) => {
                 return;
             }
             (_, Some(Ok(entries))) => entries,
-            (_, _) if self.facts.archived => return,
+            (_, _) if self.facts.is_archived => return,
             (_, Some(Err(cause))) => return self.add_unread(section, cause),
             (_, None) => return self.add_unread(section, &Cause::new("not read")),
         };
@@ -145,7 +147,7 @@ impl DocumentBuilder<'_> {
         let tier = entries.iter().map(|live| live.tier).fold(section.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
         if !matches!(section.home.place, ReadSource::Object) || self.facts.tier > Tier::Free {
-            self.document.proven = self.document.proven.max(tier);
+            self.document.proven_tier = self.document.proven_tier.max(tier);
         }
         for live in entries {
             if self.is_omitted(section, live) {
@@ -153,36 +155,42 @@ impl DocumentBuilder<'_> {
             }
             if let Some(name) = secret_required_field(section, live) {
                 let reason = format!("`{name}` may hold a credential");
-                self.omit(&mut content, &section.name(live.fields.raw()), reason);
+                self.omit_entry(&mut content, &section.name(live.fields.raw()), reason);
                 continue;
             }
-            let before = self.document.omitted.len();
-            let entry = EntryWriter::entry(self, section, live, &mut content.about);
+            let omitted_before = self.document.omitted.len();
+            let entry = EntryWriter::write_entry(self, section, live, &mut content.comments);
             if let Some(name) = entry.missing_identity(section) {
-                self.document.omitted.truncate(before);
-                self.omit(&mut content, &entry.key, format!("manifests cannot express `{name}`"));
+                self.document.omitted.truncate(omitted_before);
+                self.omit_entry(
+                    &mut content,
+                    &entry.key,
+                    format!("manifests cannot express `{name}`"),
+                );
                 continue;
             }
             // A section that is not a list exists even if it has no fields.
-            if section.shape == Shape::List || !entry.fields.is_empty() || !entry.unknown.is_empty()
+            if section.shape == Shape::List
+                || !entry.fields.is_empty()
+                || !entry.unknown_fields.is_empty()
             {
                 content.entries.push(entry);
             }
         }
         let address = Address::container(self.path.into()).section(section.section);
-        let is_empty = content.entries.is_empty() && content.about.is_empty();
+        let is_empty = content.entries.is_empty() && content.comments.is_empty();
         if section.shape == Shape::List {
             self.omit_twins(&mut content);
-            content
-                .entries
-                .retain(|entry| self.settings.selection.holds(&address.entry(entry.key.as_str())));
+            content.entries.retain(|entry| {
+                self.settings.selection.selects(&address.entry(entry.key.as_str()))
+            });
             content.entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         let is_declared_empty = self.settings.all && is_empty;
         if is_declared_empty && section.is_removable() && section.shape == Shape::Mapping {
             self.document.declare_absent(section);
         } else if !content.entries.is_empty()
-            || !content.about.is_empty()
+            || !content.comments.is_empty()
             || (is_declared_empty && section.shape == Shape::List)
         {
             self.document.sections.push(content);
@@ -191,28 +199,31 @@ impl DocumentBuilder<'_> {
 
     /// A section that could not be read.
     fn add_unread(&mut self, section: Section, cause: &Cause) {
-        self.document.unread.push(section.section);
+        self.document.unread_sections.push(section.section);
         let fields = section.table().specs().iter().map(|spec| spec.field.available.tier).max();
-        let whole = fields.filter(|_| section.shape != Shape::List).unwrap_or_default();
+        let highest_tier = fields.filter(|_| section.shape != Shape::List).unwrap_or_default();
         let is_refused = match (cause.status, cause.operation) {
-            (Some(status), _) => REFUSED.contains(&status),
+            (Some(status), _) => REFUSAL_STATUSES.contains(&status),
             (None, operation) => operation.is_none() && !cause.transient,
         };
-        self.document.refused.push(UnreadSection {
+        self.document.refused_sections.push(UnreadSection {
             section: section.section,
             cause: cause.clone(),
             is_refused,
-            tier: section.tier().max(whole),
+            tier: section.tier().max(highest_tier),
             // 401 concerns the token; no response means that the role is too low.
-            sees_it: cause.status.is_some_and(|status| status != REFUSED[0])
-                && (self.settings.caller.administrator
-                    || self.facts.level.is_some_and(|level| level >= section.home.seen_from())),
+            has_sufficient_role: cause.status.is_some_and(|status| status != REFUSAL_STATUSES[0])
+                && (self.settings.caller.is_administrator
+                    || self
+                        .facts
+                        .caller_level
+                        .is_some_and(|level| level >= section.home.seen_from())),
         });
     }
 
     /// Leaves the entry `key` out of `content`, with a comment.
-    fn omit(&mut self, content: &mut DocSection, key: &str, reason: String) {
-        content.about.push(format!("Not exported: {} ({reason})", escape(key)));
+    fn omit_entry(&mut self, content: &mut DocSection, key: &str, reason: String) {
+        content.comments.push(format!("Not exported: {} ({reason})", escape(key)));
         self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));
     }
 
@@ -232,27 +243,27 @@ impl DocumentBuilder<'_> {
         let mut twins = identities
             .iter()
             .map(|identities| identities.iter().any(|key| counts[key.as_str()] > 1));
-        let out: Vec<_> = content
+        let omitted_twins: Vec<_> = content
             .entries
             .extract_if(.., |entry| twins.next() == Some(true) && entry.state.is_none())
             .collect();
-        for entry in out {
+        for entry in omitted_twins {
             let reason = format!("a manifest cannot tell it from another {}", section.noun);
-            self.omit(content, &entry.key, reason);
+            self.omit_entry(content, &entry.key, reason);
         }
     }
 
     /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
     /// personal namespace.
     fn is_omitted(&self, section: Section, live: &LiveEntry) -> bool {
-        let Some((user, NamedObject::User)) = subject(section) else {
-            return live.protected.is_some();
+        let Some((user, NamedObject::User)) = subject_field(section) else {
+            return live.protection_reason.is_some();
         };
         let caller = &self.settings.caller;
         let ids = [Some(caller.id), self.facts.personal_owner];
         // An answer with a wrong id must not make the caller's own access look like another user's.
         let name = live.fields.raw().get(user).and_then(Json::as_str);
-        live.protected.is_some()
+        live.protection_reason.is_some()
             || live.id().is_some_and(|id| ids.contains(&Some(id)))
             || name.is_some_and(|name| name.eq_ignore_ascii_case(&caller.username))
     }
@@ -265,7 +276,7 @@ fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static 
     section.identity.iter().chain(section.required).chain(needed).copied().find(|name| {
         let value = live.fields.raw().get(*name);
         section.field(name).secrecy() == Secrecy::Open
-            && value.is_some_and(|value| judge::holds_secret(value, Secrecy::Open))
+            && value.is_some_and(|value| judge::contains_secret(value, Secrecy::Open))
     })
 }
 

@@ -29,24 +29,24 @@ use crate::{
 };
 
 /// The minimum number of projects in a group with `Defaults`.
-const FEWEST_PROJECTS: usize = 3;
-/// How many lines `Defaults` must save: their own lines without any value, plus one.
-pub(super) const FEWEST_SAVED_LINES: u64 = 6;
+const MIN_PROJECTS: usize = 3;
+/// The minimum number of lines that `Defaults` must save: its own five without values, plus one.
+pub(super) const MIN_SAVED_LINES: u64 = 6;
 /// The maximum number of exceptions of small groups; of others a tenth.
 const MOST_EXCEPTIONS: usize = 3;
 /// The cost of an override that cannot be expressed.
 const IMPOSSIBLE_COST: u64 = 1 << 40;
 
 /// The lines of a second `Defaults` document of a group.
-const LINES_OF_ANOTHER: u64 = 3;
+const ANOTHER_DOCUMENT_LINES: u64 = 3;
 
 /// What is shared: a field of a mapping, or an entry.
-pub(super) type Key = (&'static str, String);
+pub(super) type SharedKey = (&'static str, String);
 
 /// The value in one project.
 enum ProjectValue<'d> {
     /// Not known and not relevant: the project ignores rules in this section.
-    Free,
+    Irrelevant,
     /// Not known, so it must not be declared.
     Unknown,
     /// Declared in the document.
@@ -63,19 +63,19 @@ struct GroupProjects {
     /// The projects directly in it.
     projects: Vec<usize>,
     /// The projects in it and below.
-    within: Vec<usize>,
+    projects_below: Vec<usize>,
     may_share: bool,
 }
 
 /// A value that a group declares for what is below it.
 struct SharedValue {
     group: usize,
-    key: Key,
+    key: SharedKey,
     section: Section,
     entry: DocEntry,
     /// The paths of those below the group that have no such entry.
     except: Vec<String>,
-    saves: u64,
+    saved_lines: u64,
 }
 
 /// Moves common values of `scope` out of `documents`, which are sorted by path, into the returned
@@ -89,23 +89,27 @@ pub(super) fn extract_defaults(
         let mut values = shared_values(documents, &groups, scope);
         let mut shared: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
         for value in &values {
-            *shared.entry((value.group, value.except.clone())).or_default() += value.saves;
+            *shared.entry((value.group, value.except.clone())).or_default() += value.saved_lines;
         }
         values.retain(|value| {
             value.except.is_empty()
-                || shared[&(value.group, value.except.clone())] > LINES_OF_ANOTHER
+                || shared[&(value.group, value.except.clone())] > ANOTHER_DOCUMENT_LINES
         });
         let mut saved: BTreeMap<usize, u64> = BTreeMap::new();
-        values.iter().for_each(|value| *saved.entry(value.group).or_default() += value.saves);
-        let idle: Vec<_> = saved.iter().filter(|(_, saves)| **saves < FEWEST_SAVED_LINES).collect();
-        if idle.is_empty() {
+        values.iter().for_each(|value| *saved.entry(value.group).or_default() += value.saved_lines);
+        let unprofitable: Vec<_> =
+            saved.iter().filter(|(_, saves)| **saves < MIN_SAVED_LINES).collect();
+        if unprofitable.is_empty() {
             break values;
         }
-        idle.into_iter().for_each(|(at, _)| groups[*at].may_share = false);
+        unprofitable.into_iter().for_each(|(at, _)| groups[*at].may_share = false);
     };
     for group in 0..groups.len() {
         for project in groups[group].projects.clone() {
-            remove_shared(&mut documents[project], &effective_values(&groups, &values, group));
+            remove_shared_values(
+                &mut documents[project],
+                &effective_values(&groups, &values, group),
+            );
         }
     }
     let mut all: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
@@ -122,7 +126,7 @@ pub(super) fn extract_defaults(
         let head = [Item::value("kind", "Defaults"), Item::value("match", Json::Object(matched))];
         let mut rule = ExportedRule::new(scope, group, head, sections);
         if except.is_empty() {
-            share_empty(&mut rule, documents);
+            move_empty_sections(&mut rule, documents);
         }
         rule
     });
@@ -131,14 +135,15 @@ pub(super) fn extract_defaults(
 
 /// Moves empty sections into `defaults`, if these hold for every document below the group and no
 /// such section is unread.
-fn share_empty(defaults: &mut ExportedRule, documents: &mut [ExportedDocument]) {
+fn move_empty_sections(defaults: &mut ExportedRule, documents: &mut [ExportedDocument]) {
     let above = format!("{}/", defaults.group).to_lowercase();
     let within = documents.iter_mut().filter(|document| {
         let is_below = above == "/" || document.path.to_lowercase().starts_with(&above);
         is_below && document.scope == defaults.scope
     });
     let mut within: Vec<_> = within.collect();
-    let unread: BTreeSet<_> = within.iter().flat_map(|it| it.unread.iter().copied()).collect();
+    let unread: BTreeSet<_> =
+        within.iter().flat_map(|it| it.unread_sections.iter().copied()).collect();
     for document in &mut within {
         for content in document
             .sections
@@ -178,7 +183,7 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
             path,
             above,
             projects: Vec::new(),
-            within: Vec::new(),
+            projects_below: Vec::new(),
             may_share: false,
         });
     }
@@ -192,11 +197,11 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
     }
     for at in (0..groups.len()).rev() {
         let group = &mut groups[at];
-        group.within.extend(&group.projects);
-        group.may_share = group.within.len() >= FEWEST_PROJECTS && is_literal(&group.path);
+        group.projects_below.extend(&group.projects);
+        group.may_share = group.projects_below.len() >= MIN_PROJECTS && is_literal(&group.path);
         if let Some(above) = group.above {
-            let within = group.within.clone();
-            groups[above].within.extend(within);
+            let within = group.projects_below.clone();
+            groups[above].projects_below.extend(within);
         }
     }
     groups
@@ -209,7 +214,7 @@ fn shared_values(
     scope: Scope,
 ) -> Vec<SharedValue> {
     let projects = documents.iter().filter(|document| document.scope == scope);
-    let mut counts: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
+    let mut counts: BTreeMap<SharedKey, (Section, usize)> = BTreeMap::new();
     for content in projects.flat_map(|document| &document.sections) {
         // Whether it is archived, or may be created, is a matter of each project.
         if matches!(content.section.shape, Shape::Switch | Shape::Container) {
@@ -219,7 +224,7 @@ fn shared_values(
             counts.entry(key).or_insert((content.section, 0)).1 += 1;
         }
     }
-    counts.retain(|_, (_, count)| *count >= FEWEST_PROJECTS);
+    counts.retain(|_, (_, count)| *count >= MIN_PROJECTS);
     counts
         .into_iter()
         .flat_map(|(key, (section, _))| shared_values_of(&key, section, documents, groups))
@@ -227,7 +232,7 @@ fn shared_values(
 }
 
 /// The keys under which values of an entry can be shared.
-fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<Key> {
+fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<SharedKey> {
     if shares_entries(section) {
         return vec![(section.section, entry.key.clone())];
     }
@@ -235,7 +240,7 @@ fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<Key> {
 }
 
 /// The values of an entry that can be shared: itself, or each of its fields.
-pub(super) fn shareable_values(section: Section, entry: &DocEntry) -> Vec<(Key, DocEntry)> {
+pub(super) fn shareable_values(section: Section, entry: &DocEntry) -> Vec<(SharedKey, DocEntry)> {
     let keys = shareable_keys(section, entry).into_iter();
     if shares_entries(section) {
         return keys.map(|key| (key, entry.clone())).collect();
@@ -254,7 +259,7 @@ fn shares_entries(section: Section) -> bool {
 
 /// The shared values of one field or entry. Outer groups come first, because their values hold below.
 fn shared_values_of(
-    key: &Key,
+    key: &SharedKey,
     section: Section,
     documents: &[ExportedDocument],
     groups: &[GroupProjects],
@@ -266,16 +271,20 @@ fn shared_values_of(
         holds[at] = group.above.and_then(|above| holds[above]);
         let Some(common) = majority_value(group, &cells) else { continue };
         let [costs_before, costs_after] = [holds[at], Some(common)].map(|above| -> u64 {
-            group.within.iter().map(|project| line_cost(section, &cells[*project], above)).sum()
+            group
+                .projects_below
+                .iter()
+                .map(|project| line_cost(section, &cells[*project], above))
+                .sum()
         });
         let except: Vec<_> = group
-            .within
+            .projects_below
             .iter()
             .filter(|project| matches!(cells[**project], ProjectValue::Undeclared(None)))
             .map(|project| documents[*project].path.to_string())
             .collect();
         // Those with it use a profile then.
-        if except.len() > MOST_EXCEPTIONS.max(group.within.len() / 10) {
+        if except.len() > MOST_EXCEPTIONS.max(group.projects_below.len() / 10) {
             continue;
         }
         let saves = costs_before.saturating_sub(costs_after + line_count(section, common));
@@ -283,7 +292,14 @@ fn shared_values_of(
         if saves > 1 {
             holds[at] = Some(common);
             let entry = common.clone();
-            values.push(SharedValue { group: at, key: key.clone(), section, entry, except, saves });
+            values.push(SharedValue {
+                group: at,
+                key: key.clone(),
+                section,
+                entry,
+                except,
+                saved_lines: saves,
+            });
         }
     }
     values
@@ -294,11 +310,12 @@ fn majority_value<'c>(
     group: &GroupProjects,
     cells: &'c [ProjectValue<'_>],
 ) -> Option<&'c DocEntry> {
-    let within = group.within.iter().map(|project| &cells[*project]);
-    let values = within.filter(|cell| !matches!(cell, ProjectValue::Free)).map(|cell| match cell {
-        ProjectValue::Declared(entry) => Some(&**entry),
-        _ => None,
-    });
+    let within = group.projects_below.iter().map(|project| &cells[*project]);
+    let values =
+        within.filter(|cell| !matches!(cell, ProjectValue::Irrelevant)).map(|cell| match cell {
+            ProjectValue::Declared(entry) => Some(&**entry),
+            _ => None,
+        });
     // Majority vote: pairs of different values cancel out, so only what remains can be the
     // majority.
     let mut candidate = (None, 0);
@@ -308,24 +325,29 @@ fn majority_value<'c>(
             (most, count) => candidate.1 = if most == value { count + 1 } else { count - 1 },
         }
     }
-    let most = candidate.0.filter(|entry| group.may_share && entry.state.is_none())?;
-    let count = values.clone().filter(|value| *value == Some(most)).count();
-    (count * 2 > values.count()).then_some(most)
+    let majority = candidate.0.filter(|entry| group.may_share && entry.state.is_none())?;
+    let count = values.clone().filter(|value| *value == Some(majority)).count();
+    (count * 2 > values.count()).then_some(majority)
 }
 
 /// The value of `key` in `document`; a field is an entry of its own.
-fn value_in<'d>(document: &'d ExportedDocument, key: &Key, section: Section) -> ProjectValue<'d> {
+fn value_in<'d>(
+    document: &'d ExportedDocument,
+    key: &SharedKey,
+    section: Section,
+) -> ProjectValue<'d> {
     steps::step();
     let content = document.section(key.0);
-    let is_out = document.scope != section.home.scope || document.unread.contains(&key.0);
+    let is_out = document.scope != section.home.scope || document.unread_sections.contains(&key.0);
     if is_out || (document.is_archived && content.is_none()) {
-        return ProjectValue::Free;
+        return ProjectValue::Irrelevant;
     }
     let entries = content.map(|content| &content.entries[..]).unwrap_or_default();
     let outer = key.1.split('.').next().unwrap_or_default();
     let field = section.table().get(outer).filter(|_| !shares_entries(section));
-    let is_of_top = section.is_of_top() || field.is_some_and(|of| of.field.available.is_of_top());
-    if is_of_top && document.path.contains('/') {
+    let is_of_top_groups = section.is_only_top_level()
+        || field.is_some_and(|of| of.field.available.is_only_top_level());
+    if is_of_top_groups && document.path.contains('/') {
         return ProjectValue::Unknown;
     }
     if shares_entries(section) {
@@ -337,23 +359,24 @@ fn value_in<'d>(document: &'d ExportedDocument, key: &Key, section: Section) -> 
     if let Some(value) = entries.first().and_then(|entry| entry.get(&key.1)) {
         return ProjectValue::Declared(Cow::Owned(field_entry(key, value.clone())));
     }
-    let mut unknown = entries.iter().flat_map(|entry| &entry.unknown);
+    let mut unknown = entries.iter().flat_map(|entry| &entry.unknown_fields);
     // The keys of an unknown mapping are unknown too.
     if unknown.any(|name| *name == key.1 || name == outer) {
         return ProjectValue::Unknown;
     }
-    ProjectValue::Undeclared(Some(preset::of(section, &key.1, &document.path)))
+    ProjectValue::Undeclared(Some(preset::service_default(section, &key.1, &document.path)))
 }
 
 /// A field as an entry of its own.
-fn field_entry(key: &Key, value: Json) -> DocEntry {
+fn field_entry(key: &SharedKey, value: Json) -> DocEntry {
     DocEntry { fields: vec![(key.1.clone(), value)], ..DocEntry::default() }
 }
 
 /// How many lines a project needs if `above` holds.
 fn line_cost(section: Section, cell: &ProjectValue<'_>, above: Option<&DocEntry>) -> u64 {
     match (cell, above) {
-        (ProjectValue::Free, _) | (ProjectValue::Unknown | ProjectValue::Undeclared(_), None) => 0,
+        (ProjectValue::Irrelevant, _)
+        | (ProjectValue::Unknown | ProjectValue::Undeclared(_), None) => 0,
         (ProjectValue::Declared(entry), None) => line_count(section, entry),
         (ProjectValue::Declared(entry), Some(above)) if **entry == *above => 0,
         (ProjectValue::Declared(entry), Some(above)) => override_entry(section, entry, above)
@@ -379,8 +402,8 @@ fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Op
         }
     }
     for (name, _) in above.fields.iter().filter(|(name, _)| declared.get(name).is_none()) {
-        let preset = preset::of(section, name, "");
-        if declared.unknown.contains(name) || !is_expressible(section, name, &preset) {
+        let preset = preset::service_default(section, name, "");
+        if declared.unknown_fields.contains(name) || !is_expressible(section, name, &preset) {
             return None;
         }
         entry.fields.push((name.clone(), preset));
@@ -409,7 +432,7 @@ fn effective_values<'c>(
     values: &'c [SharedValue],
     at: usize,
 ) -> Vec<&'c SharedValue> {
-    let mut effective: BTreeMap<&Key, &SharedValue> = BTreeMap::new();
+    let mut effective: BTreeMap<&SharedKey, &SharedValue> = BTreeMap::new();
     let mut next = Some(at);
     while let Some(at) = next {
         for shared in values.iter().filter(|value| value.group == at) {
@@ -421,14 +444,14 @@ fn effective_values<'c>(
 }
 
 /// Removes from `document` what `values` declare, and adds overrides.
-fn remove_shared(document: &mut ExportedDocument, values: &[&SharedValue]) {
+fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]) {
     let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
     let mut overrides = Vec::new();
     for value in values {
         let SharedValue { key, section, entry: above, .. } = value;
         let overriding = match value_in(document, key, *section) {
-            ProjectValue::Free => {
-                if document.unread.contains(&key.0) {
+            ProjectValue::Irrelevant => {
+                if document.unread_sections.contains(&key.0) {
                     ignored.insert(key.0);
                 }
                 continue;
@@ -441,14 +464,14 @@ fn remove_shared(document: &mut ExportedDocument, values: &[&SharedValue]) {
         moved.insert(key.clone());
         overrides.extend(overriding.map(|entry| (*section, entry)));
     }
-    document.ignored.extend(ignored);
+    document.sections_ignoring_rules.extend(ignored);
     replace_values(document, &moved, overrides);
 }
 
 /// Removes the values at `keys` from `document`, and adds these. Sections without values are removed.
 pub(super) fn replace_values(
     document: &mut ExportedDocument,
-    keys: &BTreeSet<Key>,
+    keys: &BTreeSet<SharedKey>,
     new: Vec<(Section, DocEntry)>,
 ) {
     for content in &mut document.sections {

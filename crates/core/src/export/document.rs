@@ -13,7 +13,7 @@ use crate::{
     secret::Secret,
     steps,
     value::{Json, Object},
-    yaml::write::{Item, OutputNode, nest},
+    yaml::write::{Item, OutputNode, insert_nested},
 };
 
 /// The state of an entry that must be absent.
@@ -29,11 +29,11 @@ pub(super) struct ExportedDocument {
     /// The profiles that it uses.
     pub(super) uses: Vec<String>,
     /// Comments on the document.
-    pub(super) about: Vec<String>,
+    pub(super) comments: Vec<String>,
     /// The sections with content, in the documented order.
     pub(super) sections: Vec<DocSection>,
     /// The sections that could not be read and must not be declared.
-    pub(super) unread: Vec<&'static str>,
+    pub(super) unread_sections: Vec<&'static str>,
     /// Whether it is archived, so that no other section is written.
     pub(super) is_archived: bool,
     /// Whether it is in a personal namespace.
@@ -41,17 +41,17 @@ pub(super) struct ExportedDocument {
     /// The highest tier of the fields that the service showed.
     pub(super) tier: Tier,
     /// The tier that is proven: without a licence, some fields of a higher tier are shown too.
-    pub(super) proven: Tier,
+    pub(super) proven_tier: Tier,
     /// The fields that the service does not show, as `section.field`.
-    pub(super) hidden: Vec<String>,
+    pub(super) hidden_fields: Vec<String>,
     /// The number of entries in which a field is set that manifests do not have, by `section.field`.
-    pub(super) unmanaged: BTreeMap<String, usize>,
+    pub(super) unmanaged_fields: BTreeMap<String, usize>,
     /// The sections that ignore rules.
-    pub(super) ignored: Vec<&'static str>,
+    pub(super) sections_ignoring_rules: Vec<&'static str>,
     /// The values of its references.
     pub(super) secrets: Vec<SecretReference>,
     /// The sections that the service did not show.
-    pub(super) refused: Vec<UnreadSection>,
+    pub(super) refused_sections: Vec<UnreadSection>,
     /// Entries and fields that no manifest can express, with their sections, and why.
     pub(super) omitted: Vec<(String, Cause)>,
 }
@@ -60,7 +60,7 @@ pub(super) struct ExportedDocument {
 #[derive(Clone, Debug)]
 pub(super) struct DocSection {
     pub(super) section: Section,
-    pub(super) about: Vec<String>,
+    pub(super) comments: Vec<String>,
     /// The entries; a section that is not a list has exactly one.
     pub(super) entries: Vec<DocEntry>,
 }
@@ -73,9 +73,9 @@ pub(super) struct DocEntry {
     /// Its fields, in the documented order.
     pub(super) fields: Vec<(String, Json)>,
     /// Fields that are not written although they are set, or unknown.
-    pub(super) unknown: Vec<String>,
+    pub(super) unknown_fields: Vec<String>,
     /// A comment.
-    pub(super) about: Option<String>,
+    pub(super) comment: Option<String>,
     /// The state, if `state` is its only field apart from the identity.
     pub(super) state: Option<&'static str>,
 }
@@ -137,7 +137,7 @@ impl DocEntry {
     pub(super) fn missing_identity(&self, section: Section) -> Option<&'static str> {
         let is_list = section.shape == Shape::List && self.state.is_none();
         let mut names = section.identity.iter().copied().filter(|_| is_list);
-        names.find(|name| self.unknown.iter().any(|unknown| unknown == name))
+        names.find(|name| self.unknown_fields.iter().any(|unknown| unknown == name))
     }
 
     fn items(&self) -> Vec<Item> {
@@ -150,14 +150,14 @@ impl DocEntry {
 fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
     let mut items = Vec::new();
     for (name, value) in fields {
-        nest(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), Item::value("", value));
+        insert_nested(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), Item::value("", value));
     }
     items
 }
 
 impl DocSection {
     pub(super) const fn new(section: Section, entries: Vec<DocEntry>) -> Self {
-        Self { section, about: Vec::new(), entries }
+        Self { section, comments: Vec::new(), entries }
     }
 
     /// The name of the section.
@@ -176,7 +176,7 @@ impl DocSection {
 
     /// Whether it declares that there is no entry.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.about.is_empty()
+        self.entries.is_empty() && self.comments.is_empty()
     }
 
     /// The position of the section in a document.
@@ -190,7 +190,7 @@ impl DocSection {
         let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.section.shape {
             Shape::List => OutputNode::List(
-                self.entries.iter().map(|entry| (entry.items(), entry.about.clone())).collect(),
+                self.entries.iter().map(|entry| (entry.items(), entry.comment.clone())).collect(),
             ),
             Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
                 OutputNode::Value(Json::Null)
@@ -201,7 +201,10 @@ impl DocSection {
                 fields.first().map(|(_, value)| value.clone()).unwrap_or_default(),
             ),
         };
-        Some(Item { above: self.about.clone(), ..Item::new(self.section.section, node) })
+        Some(Item {
+            comments_above: self.comments.clone(),
+            ..Item::new(self.section.section, node)
+        })
     }
 }
 
@@ -212,38 +215,38 @@ impl ExportedDocument {
             scope,
             path: path.into(),
             uses: Vec::new(),
-            about: Vec::new(),
+            comments: Vec::new(),
             sections: Vec::new(),
-            unread: Vec::new(),
+            unread_sections: Vec::new(),
             is_archived: false,
             is_personal: false,
             tier: Tier::Free,
-            proven: Tier::Free,
-            hidden: Vec::new(),
-            unmanaged: BTreeMap::new(),
-            ignored: Vec::new(),
+            proven_tier: Tier::Free,
+            hidden_fields: Vec::new(),
+            unmanaged_fields: BTreeMap::new(),
+            sections_ignoring_rules: Vec::new(),
             secrets: Vec::new(),
-            refused: Vec::new(),
+            refused_sections: Vec::new(),
             omitted: Vec::new(),
         }
     }
 
-    /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
-    /// `check` refuses both.
+    /// Drops the number of approvals if the rule that the service derives from it exists: `check`
+    /// refuses both.
     pub(super) fn settle_approvals(&mut self) {
         let rules =
             self.section(approval_rules::SECTION).into_iter().flat_map(|content| &content.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
-        if types.any(|rule_type| rule_type == approval_rules::ANY) {
+        if types.any(|rule_type| rule_type == approval_rules::ANY_APPROVER) {
             for entry in self
                 .sections
                 .iter_mut()
                 .filter(|content| content.name() == settings::SECTION)
                 .flat_map(|content| &mut content.entries)
             {
-                entry.fields.retain(|(name, _)| name != approval_rules::BEFORE_MERGE);
+                entry.fields.retain(|(name, _)| name != approval_rules::APPROVALS_SETTING);
                 // No `Defaults` may set it either.
-                entry.unknown.push(approval_rules::BEFORE_MERGE.to_owned());
+                entry.unknown_fields.push(approval_rules::APPROVALS_SETTING.to_owned());
             }
         }
     }
@@ -254,14 +257,14 @@ impl ExportedDocument {
     }
 
     /// Whether `apply` may create it.
-    pub(super) fn is_created(&self) -> bool {
+    pub(super) fn can_be_created(&self) -> bool {
         self.sections.iter().any(|content| content.section.shape == Shape::Container)
     }
 
     /// Declares that the object of `section` is absent, unless it exists or is unknown.
     pub(super) fn declare_absent(&mut self, section: Section) {
-        let is_read =
-            self.section(section.section).is_some() || self.unread.contains(&section.section);
+        let is_read = self.section(section.section).is_some()
+            || self.unread_sections.contains(&section.section);
         if !is_read {
             let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
             self.sections.push(DocSection::new(section, vec![none]));
@@ -271,7 +274,7 @@ impl ExportedDocument {
 
     /// Whether it is created from something that only one project is created from.
     pub(super) fn has_source(&self) -> bool {
-        let mut sources = catalogue::lookup(self.scope).arrives_with.iter();
+        let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
         sources.any(|source| {
             self.sections.iter().any(|content| {
                 let is_creation = content.section.shape == Shape::Container;
@@ -285,7 +288,7 @@ impl ExportedDocument {
     /// Its content, key by key, for all `paths` that have the same.
     pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<Item> {
         let mut kind = Item::value("kind", self.scope.document());
-        kind.above = self.about.clone();
+        kind.comments_above = self.comments.clone();
         let paths = match paths {
             [path] => Item::value("path", &**path),
             paths => Item::value("paths", paths.iter().map(|path| &**path).collect::<Json>()),
@@ -295,20 +298,20 @@ impl ExportedDocument {
         if !self.uses.is_empty() {
             items.push(Item::value("uses", self.uses.clone()));
         }
-        if !self.ignored.is_empty() {
-            items.push(Item::value("ignore_layers", self.ignored.clone()));
+        if !self.sections_ignoring_rules.is_empty() {
+            items.push(Item::value("ignore_layers", self.sections_ignoring_rules.clone()));
         }
         for content in &self.sections {
             match content.item() {
                 Some(item) => items.push(item),
-                None => items[0].above.extend(content.about.iter().cloned()),
+                None => items[0].comments_above.extend(content.comments.iter().cloned()),
             }
         }
         items
     }
 
     /// Renames the reference at `index`.
-    pub(super) fn rename(&mut self, index: usize, name: String) {
+    pub(super) fn rename_secret(&mut self, index: usize, name: String) {
         let SecretReference { section, key, field, .. } = &self.secrets[index];
         let sections = self.sections.iter_mut().filter(|content| content.name() == *section);
         let entries =

@@ -22,21 +22,21 @@ use crate::{
 };
 
 /// The reason if an answer lacks a field that every answer should have.
-const UNSAID: &str = "the answer lacks it";
+const MISSING_IN_ANSWER: &str = "the answer lacks it";
 
 /// The reason if a live value may be secret.
-const CREDENTIAL: &str = "it may hold a credential";
+const MAY_BE_CREDENTIAL: &str = "it may hold a credential";
 
 /// An entry that is being written.
 pub(super) struct EntryWriter<'d, 'a> {
-    to: &'d mut DocumentBuilder<'a>,
+    builder: &'d mut DocumentBuilder<'a>,
     section: Section,
     live: &'d LiveEntry,
-    /// Whether somebody has edited a single object whose edits decide about several fields at once:
-    /// then its presets are decisions too.
+    /// True if a single object with fields that every edit sends was edited before: then its preset
+    /// values count as decisions too.
     is_edited: bool,
     /// The fields without which the service refuses it.
-    needed: &'static [&'static str],
+    needed_fields: &'static [&'static str],
     entry: DocEntry,
     /// What is left out, and why.
     omitted: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) struct EntryWriter<'d, 'a> {
 impl<'d, 'a> EntryWriter<'d, 'a> {
     /// The entry of `section` for `live`. What is left out of a section that is not a list is added to
     /// `about`.
-    pub(super) fn entry(
+    pub(super) fn write_entry(
         to: &'d mut DocumentBuilder<'a>,
         section: Section,
         live: &'d LiveEntry,
@@ -60,13 +60,15 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             });
         let (needed, omitted) = (section.needed_fields(raw), Vec::new());
         let entry = DocEntry { key: section.name(raw), ..DocEntry::default() };
-        let mut writer = Self { to, section, live, is_edited, needed, entry, omitted };
-        let settings = writer.to.settings;
+        let mut writer =
+            Self { builder: to, section, live, is_edited, needed_fields: needed, entry, omitted };
+        let settings = writer.builder.settings;
         for spec in
             section.table().specs().iter().filter(|spec| is_exported(section, spec, settings))
         {
-            let is_above = spec.field.available.is_of_top() && writer.to.path.contains('/');
-            if is_above || !section.has(raw, spec.name) {
+            let is_above =
+                spec.field.available.is_only_top_level() && writer.builder.path.contains('/');
+            if is_above || !section.has_field(raw, spec.name) {
                 continue;
             }
             match raw.get(spec.name) {
@@ -78,28 +80,28 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 }
             }
         }
-        writer.complete();
+        writer.finish_entry();
         let Self { entry, omitted, .. } = writer;
         if section.shape == Shape::List {
             let about = (!omitted.is_empty()).then(|| omitted.join("; "));
-            return DocEntry { about, ..entry };
+            return DocEntry { comment: about, ..entry };
         }
         about.extend(omitted);
         entry
     }
 
     /// Adds what follows from the entry as a whole.
-    fn complete(&mut self) {
+    fn finish_entry(&mut self) {
         let (section, raw) = (self.section, self.live.fields.raw());
         for (name, usual) in section.unmanaged() {
             let value = raw.get(name).unwrap_or(&Json::Null);
-            if !is_nothing(value) && *value != false && value != usual {
+            if !is_empty_value(value) && *value != false && value != usual {
                 let name = format!("{}.{name}", section.section);
-                *self.to.document.unmanaged.entry(name).or_default() += 1;
+                *self.builder.document.unmanaged_fields.entry(name).or_default() += 1;
             }
         }
         // No answer shows a secret without which the service refuses the entry.
-        for name in self.needed {
+        for name in self.needed_fields {
             if let Some(spec) = section.table().get(name).filter(|spec| !is_readable(spec.field)) {
                 self.add_reference(spec, None);
             }
@@ -113,16 +115,16 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, self.live),
             };
             if !is_read {
-                self.record_missing(name, UNSAID);
+                self.record_missing(name, MISSING_IN_ANSWER);
             }
         }
         // A removable object exists even if it has no fields.
         if section.is_removable() && self.entry.fields.is_empty() {
             let first = section.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
-                let is_good = !is_nothing(value)
+                let is_good = !is_empty_value(value)
                     && is_expressible(section, spec.name, value)
-                    && self.confidential(spec, value).is_none();
+                    && self.confidential_reason(spec, value).is_none();
                 is_good.then(|| (spec.name.to_owned(), value.clone()))
             });
             self.entry.fields.extend(first);
@@ -132,39 +134,43 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Records a live field that is not written.
     fn record_missing(&mut self, field: &str, reason: &str) {
         let what = format!("{}/{}.{field}", self.section.section, self.entry.key);
-        self.to.document.omitted.push((what, Cause::new(reason.to_owned())));
+        self.builder.document.omitted.push((what, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the answer lacks.
     fn record_absent(&mut self, spec: &Spec) {
         // A field that only some installations show is not missed, nor one whose switch is off.
         let switch = spec.field.relations.switch();
-        let off = switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
-        if spec.field.read != Readback::IfPresent && off != Some(true) {
+        let is_switch_off =
+            switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
+        if spec.field.read != Readback::IfPresent && is_switch_off != Some(true) {
             // A missing field of an entry is always reported; settings may also be hidden by a role.
             match self.section.home.place {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
-                    self.record_missing(spec.name, UNSAID);
+                    self.record_missing(spec.name, MISSING_IN_ANSWER);
                 }
                 _ => {
-                    self.to.document.hidden.push(format!("{}.{}", self.section.section, spec.name));
+                    self.builder
+                        .document
+                        .hidden_fields
+                        .push(format!("{}.{}", self.section.section, spec.name));
                 }
             }
         }
-        self.entry.unknown.push(spec.name.to_owned());
+        self.entry.unknown_fields.push(spec.name.to_owned());
     }
 
     /// Adds a field, as a reference if its value must not be written. Returns why the entry as a
     /// whole cannot be written, if so.
     fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
-        let Some(reason) = self.confidential(spec, value) else {
+        let Some(reason) = self.confidential_reason(spec, value) else {
             self.add_field(spec, value);
             return None;
         };
-        let (section, settings) = (self.section, self.to.settings);
+        let (section, settings) = (self.section, self.builder.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
         let are_referred = settings.values == Values::Env;
-        if is_secret && (are_referred || self.needed.contains(&spec.name)) {
+        if is_secret && (are_referred || self.needed_fields.contains(&spec.name)) {
             self.add_reference(spec, Some(value));
         } else if forms::is_hidden(spec.field, self.live)
             && section.required.contains(&spec.name)
@@ -177,7 +183,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             return Some(reason);
         } else {
             self.omitted.push(format!("{} not exported: {reason}", spec.name));
-            self.entry.unknown.push(spec.name.to_owned());
+            self.entry.unknown_fields.push(spec.name.to_owned());
         }
         None
     }
@@ -185,9 +191,9 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Adds a field with its value; the keys of a mapping become fields of their own.
     fn add_field(&mut self, spec: &Spec, value: &Json) {
         let section = self.section;
-        let shown = sort_unordered(spec, forms::shown(Some(spec), value, self.to.names));
-        let within = spec.schema["properties"].as_object();
-        let leaves: Vec<(String, Json)> = match (within, &shown) {
+        let shown = sort_unordered(spec, forms::to_readable(Some(spec), value, self.builder.names));
+        let properties = spec.schema["properties"].as_object();
+        let leaves: Vec<(String, Json)> = match (properties, &shown) {
             (Some(properties), Json::Object(object)) => properties
                 .keys()
                 .filter(|name| !is_deprecated(&properties[name.as_str()]))
@@ -204,15 +210,15 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             let is_needed = is_limit
                 || section.required.contains(&name.as_str())
                 || (self.is_edited && spec.field.with_every_edit);
-            let is_usual = !self.to.settings.all && !is_needed;
-            if is_usual && is_preset(section, &name, &value, self.to.path) {
+            let is_usual = !self.builder.settings.all && !is_needed;
+            if is_usual && is_preset(section, &name, &value, self.builder.path) {
                 continue;
             }
             if is_expressible(section, &name, &value) {
                 self.entry.fields.push((name, value));
                 continue;
             }
-            if !is_nothing(&value) {
+            if !is_empty_value(&value) {
                 let names_somebody = value.is_array() || value.is_object();
                 let reason = match names_somebody {
                     _ if spec.has_secret_rows() => "the service never shows its secrets",
@@ -224,28 +230,29 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 }
                 self.omitted.push(format!("{name} not exported: {reason}"));
             }
-            self.entry.unknown.push(name);
+            self.entry.unknown_fields.push(name);
         }
     }
 
     /// Why the live value of a field must not be written into a manifest, if so.
-    fn confidential(&self, spec: &Spec, value: &Json) -> Option<String> {
+    fn confidential_reason(&self, spec: &Spec, value: &Json) -> Option<String> {
         let raw = self.live.fields.raw();
         if spec.field.secrecy() == Secrecy::Open {
-            return judge::holds_secret(value, Secrecy::Open).then(|| CREDENTIAL.into());
+            return judge::contains_secret(value, Secrecy::Open).then(|| MAY_BE_CREDENTIAL.into());
         }
         if value.is_null() && !forms::is_hidden(spec.field, self.live) {
             return Some("it has no value, which a manifest cannot express".into());
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
         if spec.field.secrecy() == Secrecy::Address {
-            return judge::may_be_secret(text, Secrecy::Sensitive).then(|| CREDENTIAL.into());
+            return judge::may_be_secret(text, Secrecy::Sensitive)
+                .then(|| MAY_BE_CREDENTIAL.into());
         }
         let mut names =
             self.section.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
-        let reason = match self.section.rules().confidential(raw) {
-            _ if self.to.settings.values == Values::None => "`--values none`",
+        let reason = match self.section.rules().secrecy_reason(raw) {
+            _ if self.builder.settings.values == Values::None => "`--values none`",
             Some(reason) => reason,
             None if is_named_so => "its name is that of a secret",
             None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
@@ -257,18 +264,18 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Adds a reference in place of a value; `None` for one that the service does not show.
     fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
-        let address = Address::container(self.to.path.into()).section(self.section.section);
+        let address = Address::container(self.builder.path.into()).section(self.section.section);
         // The path of a URL may be the secret part. An entry may have several that are never shown.
-        let called = match spec.field.secrecy() {
+        let name_source = match spec.field.secrecy() {
             Secrecy::Address => value.map(host).unwrap_or_default(),
             Secrecy::Reference => format!("{key}_{}", spec.name),
             _ => key.clone(),
         };
-        let name = variable_name(&address.entry(called));
+        let name = variable_name(&address.entry(name_source));
         let text = value.map(plain_text).unwrap_or_default();
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
-        self.to.document.secrets.push(SecretReference {
+        self.builder.document.secrets.push(SecretReference {
             section: self.section.section,
             key: key.clone(),
             field: spec.name.to_owned(),
@@ -287,7 +294,7 @@ fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool
         && !spec.field.is_upload()
         && !lacks_credential(section, spec)
         && section.table().is_current(spec, settings.release)
-        && (settings.caller.administrator || !spec.field.available.is_for_administrators())
+        && (settings.caller.is_administrator || !spec.field.available.needs_administrator())
 }
 
 /// Whether answers contain a field without the credential that it may have. Declared like that, it would
@@ -301,7 +308,13 @@ fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> 
     let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
     let about = Some(format!("{} not exported: {reason}", spec.name));
-    DocEntry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
+    DocEntry {
+        key: entry.key,
+        fields,
+        comment: about,
+        state: Some(UNMANAGED),
+        unknown_fields: Vec::new(),
+    }
 }
 
 /// The host in a URL.
@@ -328,11 +341,11 @@ fn variable_name(address: &Address) -> String {
 
 /// Whether a value is the service's preset, or empty.
 fn is_preset(section: Section, name: &str, value: &Json, path: &str) -> bool {
-    let preset = preset::of(section, name, path);
-    forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
+    let preset = preset::service_default(section, name, path);
+    forms::are_equal(Compare::Exact, &preset, value) || (preset.is_null() && is_empty_value(value))
 }
 
-fn is_nothing(value: &Json) -> bool {
+fn is_empty_value(value: &Json) -> bool {
     match value {
         Json::Null => true,
         Json::String(text) => text.is_empty(),
@@ -343,7 +356,7 @@ fn is_nothing(value: &Json) -> bool {
 
 /// Whether a document may contain `value` for the field `name`.
 pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool {
-    if has_forbidden(value) {
+    if has_forbidden_character(value) {
         return false;
     }
     match name.split_once('.') {
@@ -356,11 +369,11 @@ pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool
 }
 
 /// Whether a text in `value` has a character that no manifest may contain.
-fn has_forbidden(value: &Json) -> bool {
+fn has_forbidden_character(value: &Json) -> bool {
     match value {
         Json::String(text) => text.contains(is_forbidden),
-        Json::Array(items) => items.iter().any(has_forbidden),
-        Json::Object(object) => object.values().any(has_forbidden),
+        Json::Array(items) => items.iter().any(has_forbidden_character),
+        Json::Object(object) => object.values().any(has_forbidden_character),
         _ => false,
     }
 }
@@ -371,7 +384,7 @@ fn is_deprecated(schema: &Json) -> bool {
 
 /// A list without order, sorted: levels, users and groups.
 fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
-    if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
+    if let Some(items) = value.as_array_mut().filter(|_| spec.field.ignores_order()) {
         let rows = spec.schema["items"]["properties"].as_object();
         items.sort_by_cached_key(|item| {
             let first = item.as_object().and_then(|item| item.keys().next());

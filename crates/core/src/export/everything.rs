@@ -35,38 +35,51 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
             fields: readable.map(|spec| (spec.name, null.clone())).collect(),
         };
         let also_read = section.unmanaged().map(|(name, _)| name.into()).collect();
-        let declared = DeclaredSection::with(section, &origin, vec![entry]);
-        sections.push(DeclaredSection { also_read, ..declared });
+        let declared = DeclaredSection::with_entries(section, &origin, vec![entry]);
+        sections.push(DeclaredSection { extra_fields: also_read, ..declared });
     }
     sections.sort_by_key(|section| section.section.section);
     let create = CreationPolicy::Forbidden;
     let life = ContainerLife::default();
-    Container { scope, path, origin, brought_in: None, create, is_watched: false, life, sections }
+    Container {
+        scope,
+        path,
+        origin,
+        including_glob: None,
+        create,
+        is_watched: false,
+        lifecycle: life,
+        sections,
+    }
 }
 
 /// `container`, changed so that its declared sections are read completely.
 pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Container {
-    widened(container, settings, false)
+    widen_container(container, settings, false)
 }
 
-/// `container` with every section looked at in full, whether it declares it or not.
+/// `container`, changed so that all sections are read completely, also undeclared ones.
 pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
-    widened(container, settings, true)
+    widen_container(container, settings, true)
 }
 
-fn widened(container: &Container, settings: &ExportSettings, adds_sections: bool) -> Container {
-    let mut whole = container.clone();
+fn widen_container(
+    container: &Container,
+    settings: &ExportSettings,
+    adds_sections: bool,
+) -> Container {
+    let mut widened = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
-        match whole
+        match widened
             .sections
             .iter_mut()
             .find(|existing| existing.section.section == section.section.section)
         {
             Some(declared) => declared.entries.extend(section.entries),
-            None if adds_sections => whole.sections.push(section),
+            None if adds_sections => widened.sections.push(section),
             None => {}
         }
     }
-    whole.sections.sort_by_key(|section| section.section.section);
-    whole
+    widened.sections.sort_by_key(|section| section.section.section);
+    widened
 }

@@ -16,9 +16,9 @@ use crate::{
 /// Live state in the form of a manifest, entry by entry. A dot in a field's name separates keys.
 pub struct Excerpt {
     /// With everything that the service shows.
-    whole: ExportedDocument,
+    full_document: ExportedDocument,
     /// As an export writes it.
-    short: ExportedDocument,
+    exported_document: ExportedDocument,
 }
 
 /// An entry in the form of a manifest.
@@ -27,15 +27,15 @@ pub struct ExcerptEntry {
     /// Its fields, in the order of the documentation.
     pub fields: Vec<(String, Json)>,
     /// What was left out of it, and why.
-    pub about: Option<String>,
+    pub comment: Option<String>,
     /// Whether there is no entry.
-    pub is_none: bool,
+    pub is_absent: bool,
 }
 
 impl Excerpt {
     /// The live state at `path`; `None` if the container does not exist. `names` are for the ids
-    /// from [`ExportBuilder::ids`](super::ExportBuilder::ids).
-    pub fn of(
+    /// from [`ExportBuilder::referenced_ids`](super::ExportBuilder::referenced_ids).
+    pub fn from_live(
         scope: Scope,
         path: &str,
         live: &Live,
@@ -44,18 +44,18 @@ impl Excerpt {
     ) -> Option<Self> {
         let [whole, short] = [true, settings.all].map(|all| {
             let settings = ExportSettings { all, ..settings.clone() };
-            match declare::declare(scope, path, live, names, &settings) {
+            match declare::to_document(scope, path, live, names, &settings) {
                 Conversion::Document(document) => Some(*document),
                 Conversion::Deleting | Conversion::Unread(_) => None,
             }
         });
-        Some(Self { whole: whole?, short: short? })
+        Some(Self { full_document: whole?, exported_document: short? })
     }
 
     /// The texts in it; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let values = self
-            .whole
+            .full_document
             .sections
             .iter()
             .flat_map(|content| &content.entries)
@@ -65,18 +65,18 @@ impl Excerpt {
 
     /// All fields of the entry `key` that a manifest may contain.
     pub fn fields(&self, section: &str, key: &str) -> &[(String, Json)] {
-        let entry = self.whole.section(section).and_then(|content| content.entry(key));
+        let entry = self.full_document.section(section).and_then(|content| content.entry(key));
         entry.map_or(&[], |entry| &entry.fields)
     }
 
     /// The entries of each section that an export writes, by identity; of an empty section, none.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
-        self.short
+        self.exported_document
             .sections
             .iter()
             .filter(|content| content.section.shape != Shape::Container)
             .flat_map(|content| {
-                let none = ExcerptEntry { is_none: true, ..ExcerptEntry::default() };
+                let none = ExcerptEntry { is_absent: true, ..ExcerptEntry::default() };
                 let none = content.is_empty().then_some((content.section, "", none));
                 let entries = content.entries.iter().filter_map(|entry| {
                     let excerpt = self.entry(content.name(), &entry.key)?;
@@ -88,16 +88,17 @@ impl Excerpt {
 
     /// The entry `key` as an export writes it; `None` if its identity must not be written.
     pub fn entry(&self, section: &str, key: &str) -> Option<ExcerptEntry> {
-        let content = self.short.section(section)?;
+        let content = self.exported_document.section(section)?;
         let entry = content.entry(key)?;
-        let about = entry.about.clone().or_else(|| {
-            (!content.about.is_empty() && entry.key.is_empty()).then(|| content.about.join("; "))
+        let about = entry.comment.clone().or_else(|| {
+            (!content.comments.is_empty() && entry.key.is_empty())
+                .then(|| content.comments.join("; "))
         });
         let is_none = entry.state == Some(ABSENT);
         (entry.state != Some(UNMANAGED)).then(|| ExcerptEntry {
             fields: entry.fields.clone(),
-            about,
-            is_none,
+            comment: about,
+            is_absent: is_none,
         })
     }
 }

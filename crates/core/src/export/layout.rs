@@ -4,17 +4,17 @@
 use crate::{address::group_of, field::Scope};
 
 /// Names of files at the root that are not manifests.
-const RESERVED: [&str; 3] = ["undrift", "sandbox", SHARED];
+const RESERVED_NAMES: [&str; 3] = ["undrift", "sandbox", SHARED];
 /// The name of the file for what several top-level groups share.
 const SHARED: &str = "defaults";
 /// Names that some systems reserve for devices, also with an extension.
-const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+const DEVICE_NAMES: [&str; 4] = ["con", "prn", "aux", "nul"];
 /// The maximum length of a name; leaves room for a suffix.
-const LONGEST: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// The file for the group or project at `path`, without extension. Different groups never share
 /// one. An empty path stands for all groups.
-pub fn stem(scope: Scope, path: &str) -> String {
+pub fn file_stem(scope: Scope, path: &str) -> String {
     if path.is_empty() {
         return SHARED.to_owned();
     }
@@ -36,9 +36,9 @@ fn file_name(segment: &str, is_first: bool) -> String {
     let is_port = port.is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']));
     let is_special = segment.is_empty()
         || segment.starts_with('.')
-        || DEVICES.contains(&device)
+        || DEVICE_NAMES.contains(&device)
         || is_port
-        || (is_first && RESERVED.contains(&&*lower));
+        || (is_first && RESERVED_NAMES.contains(&&*lower));
     let mut name = String::new();
     for (at, c) in segment.char_indices() {
         let is_last = at + c.len_utf8() == segment.len();
@@ -53,8 +53,9 @@ fn file_name(segment: &str, is_first: bool) -> String {
     if segment.is_empty() {
         name.push('%');
     }
-    if name.len() > LONGEST {
-        let cut = (0..=LONGEST).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+    if name.len() > MAX_NAME_BYTES {
+        let cut =
+            (0..=MAX_NAME_BYTES).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
         name.truncate(cut);
         name += &format!("~{:08x}", hash(segment));
     }
@@ -72,10 +73,10 @@ mod tests {
 
     #[test]
     fn a_group_and_its_projects_share_a_file_beside_the_folder_of_subgroups() {
-        assert_eq!(stem(Scope::Group, "acme"), "acme");
-        assert_eq!(stem(Scope::Project, "acme/shop"), "acme");
-        assert_eq!(stem(Scope::Group, "acme/web"), "acme/web");
-        assert_eq!(stem(Scope::Project, "acme/web/site.io"), "acme/web");
+        assert_eq!(file_stem(Scope::Group, "acme"), "acme");
+        assert_eq!(file_stem(Scope::Project, "acme/shop"), "acme");
+        assert_eq!(file_stem(Scope::Group, "acme/web"), "acme/web");
+        assert_eq!(file_stem(Scope::Project, "acme/web/site.io"), "acme/web");
     }
 
     #[test]
@@ -96,9 +97,9 @@ mod tests {
             ("a b/c:d\\e", "a%20b/c%3Ad%5Ce"),
             ("a//b", "a/%/b"),
         ] {
-            assert_eq!(stem(Scope::Group, path), expected, "{path}");
+            assert_eq!(file_stem(Scope::Group, path), expected, "{path}");
         }
-        let [long, other] = ["a", "b"].map(|end| stem(Scope::Group, &("x".repeat(250) + end)));
+        let [long, other] = ["a", "b"].map(|end| file_stem(Scope::Group, &("x".repeat(250) + end)));
         assert!(long != other && long.len() < 220, "{long}");
     }
 }

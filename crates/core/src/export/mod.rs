@@ -30,7 +30,7 @@ use declare::{Conversion, UnreadSection};
 use document::{DocSection, ExportedDocument, SecretReference};
 pub use everything::{readable_container, with_all_fields, with_all_sections};
 pub use excerpt::{Excerpt, ExcerptEntry};
-pub use layout::stem;
+pub use layout::file_stem;
 
 use crate::{
     address::Address,
@@ -44,7 +44,7 @@ use crate::{
     release::DetectedRelease,
     secret::Secret,
     selection::Selection,
-    text::{count, listed},
+    text::{count, list_names},
     value::Object,
     yaml::write,
 };
@@ -102,12 +102,13 @@ impl ExportSettings {
 
     /// Whether something of the container at `path` is selected.
     pub fn touches(&self, path: &str) -> bool {
-        self.selection.touches(&Address::container(path.into()), &Moves::default())
+        self.selection.may_select_part(&Address::container(path.into()), &Moves::default())
     }
 
     /// Whether what is at `address` is selected.
     pub fn holds(&self, address: &Address) -> bool {
-        address.section.is_none_or(|name| self.names_section(name)) && self.selection.holds(address)
+        address.section.is_none_or(|name| self.names_section(name))
+            && self.selection.selects(address)
     }
 
     fn names_section(&self, section: &str) -> bool {
@@ -121,7 +122,7 @@ impl ExportSettings {
         if self
             .manages
             .as_ref()
-            .is_some_and(|manages| !manages.holds_section(path, section.section))
+            .is_some_and(|manages| !manages.allows_section(path, section.section))
         {
             return false;
         }
@@ -133,8 +134,8 @@ impl ExportSettings {
                     .specs()
                     .iter()
                     .any(|spec| section.table().is_current(spec, self.release))
-                && (!section.is_of_top() || !path.contains('/'))
-                && self.selection.touches(&address, &Moves::default()))
+                && (!section.is_only_top_level() || !path.contains('/'))
+                && self.selection.may_select_part(&address, &Moves::default()))
     }
 }
 
@@ -142,7 +143,7 @@ impl ExportSettings {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IncompleteRead {
     /// The path, with the section if only that is concerned.
-    pub what: String,
+    pub subject: String,
     /// Why.
     pub cause: Cause,
 }
@@ -164,9 +165,9 @@ pub struct Export {
     /// The values of references as the service shows them, by name.
     pub secrets: BTreeMap<String, Secret>,
     /// The names of references whose values the service does not show, or only in part.
-    pub unshown: BTreeSet<String>,
+    pub unshown_secrets: BTreeSet<String>,
     /// How many groups and projects there are.
-    pub count: BTreeMap<Scope, usize>,
+    pub container_counts: BTreeMap<Scope, usize>,
     /// What the manifests lack, as sentences without a full stop.
     pub notes: Vec<String>,
 }
@@ -181,10 +182,10 @@ pub struct ExportBuilder {
     unread: Vec<(String, UnreadSection)>,
     /// The tier of the service, as far as it showed any of it.
     tier: Tier,
-    missing: Vec<IncompleteRead>,
+    missing_reads: Vec<IncompleteRead>,
     omitted: Vec<IncompleteRead>,
     /// The sections that no caller could read: of a higher tier, or switched off.
-    closed: [BTreeSet<&'static str>; 2],
+    closed_sections: [BTreeSet<&'static str>; 2],
 }
 
 impl ExportBuilder {
@@ -194,7 +195,7 @@ impl ExportBuilder {
     }
 
     /// The ids whose names are needed before `live` can be added.
-    pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
+    pub fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
         declare::referenced_ids(scope, live)
     }
 
@@ -203,34 +204,34 @@ impl ExportBuilder {
         if let Presence::Here(_, facts) = &live.presence {
             self.tier = self.tier.max(facts.tier);
         }
-        match declare::declare(scope, path, live, names, &self.settings) {
+        match declare::to_document(scope, path, live, names, &self.settings) {
             Conversion::Document(mut document) => {
-                self.tier = self.tier.max(document.proven);
-                let refused = mem::take(&mut document.refused).into_iter();
+                self.tier = self.tier.max(document.proven_tier);
+                let refused = mem::take(&mut document.refused_sections).into_iter();
                 self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
                 let omitted = mem::take(&mut document.omitted).into_iter();
                 self.omitted.extend(omitted.map(|(part, cause)| {
                     let what = format!("{path}#{part}");
-                    IncompleteRead { what, cause }
+                    IncompleteRead { subject: what, cause }
                 }));
                 self.documents.push(*document);
             }
             Conversion::Deleting => drop(self.deleting.insert(path.to_owned())),
             Conversion::Unread(cause) => {
-                self.missing.push(IncompleteRead { what: path.to_owned(), cause });
+                self.missing_reads.push(IncompleteRead { subject: path.to_owned(), cause });
             }
         }
     }
 
-    /// What could not be read, but may be at another time.
-    pub fn missing(&mut self) -> &[IncompleteRead] {
+    /// The reads that failed but may succeed in a later run.
+    pub fn missing_reads(&mut self) -> &[IncompleteRead] {
         self.sort_unread();
-        &self.missing
+        &self.missing_reads
     }
 
     /// Sections that the service refused to this caller, and entries that no manifest can express or
     /// identify.
-    pub fn left_out(&mut self) -> &[IncompleteRead] {
+    pub fn omitted_reads(&mut self) -> &[IncompleteRead] {
         self.sort_unread();
         &self.omitted
     }
@@ -240,31 +241,32 @@ impl ExportBuilder {
     fn sort_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
-            let UnreadSection { section, cause, is_refused, tier, sees_it } = unread;
+            let UnreadSection { section, cause, is_refused, tier, has_sufficient_role: sees_it } =
+                unread;
             let what = format!("{path}#{section}");
             if is_refused && tier > self.tier {
-                self.closed[0].insert(section);
+                self.closed_sections[0].insert(section);
                 continue;
             } else if cause.withheld == Some(Withheld::SwitchedOff) {
-                self.closed[1].insert(section);
+                self.closed_sections[1].insert(section);
                 continue;
             }
-            let (about, missing) = if is_refused && !sees_it {
+            let (comment, missing) = if is_refused && !sees_it {
                 ("Not exported", &mut self.omitted)
             } else {
-                ("Missing", &mut self.missing)
+                ("Missing", &mut self.missing_reads)
             };
             let lower = path.to_lowercase();
             let position = self
                 .documents
                 .binary_search_by_key(&lower, |document| document.path.to_lowercase());
             if let Ok(position) = position {
-                let about = format!("{about}: {section} ({cause})");
-                self.documents[position].about.push(about);
+                let about = format!("{comment}: {section} ({cause})");
+                self.documents[position].comments.push(about);
             }
-            missing.push(IncompleteRead { what, cause });
+            missing.push(IncompleteRead { subject: what, cause });
         }
-        self.missing.sort();
+        self.missing_reads.sort();
         self.omitted.sort();
     }
 
@@ -274,7 +276,7 @@ impl ExportBuilder {
         if self.settings.create {
             self.declare_absent();
         }
-        let (secrets, mut notes) = (self.secrets(), self.notes());
+        let (secrets, mut notes) = (self.name_secrets(), self.notes());
         if self.settings.rehearse {
             let lower = rehearse::leave_out_lower_members(&mut self.documents);
             let lower = (lower > 0).then(|| count(lower, "member"));
@@ -282,10 +284,11 @@ impl ExportBuilder {
                 format!("left out, because their level is below the inherited one: {lower}")
             }));
         }
-        let mut written = Export { secrets, unshown: self.unshown(), notes, ..Export::default() };
+        let mut written =
+            Export { secrets, unshown_secrets: self.unshown_secrets(), notes, ..Export::default() };
         for scope in Scope::ALL {
             let documents = self.documents.iter().filter(|document| document.scope == scope);
-            written.count.insert(scope, documents.count());
+            written.container_counts.insert(scope, documents.count());
         }
         if self.settings.rehearse {
             let release = self.settings.release;
@@ -295,16 +298,16 @@ impl ExportBuilder {
         let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
         for scope in Scope::ALL.into_iter().filter(|_| self.settings.defaults) {
             for defaults in defaults::extract_defaults(&mut self.documents, scope) {
-                let stem = layout::stem(Scope::Group, &defaults.group);
+                let stem = layout::file_stem(Scope::Group, &defaults.group);
                 stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
             }
             for profile in profiles::extract_profiles(&mut self.documents, scope) {
-                let stem = layout::stem(Scope::Group, &profile.group);
+                let stem = layout::file_stem(Scope::Group, &profile.group);
                 stems.entry(stem).or_default()[1].push(write::document(&profile.items()));
             }
         }
         for (stem, scope, text) in self.document_texts() {
-            stems.entry(stem).or_default()[scope.of(0, 2)].push(text);
+            stems.entry(stem).or_default()[scope.choose(0, 2)].push(text);
         }
         for (stem, texts) in stems {
             add_files(&stem, texts.into_iter().flatten(), &mut written.files);
@@ -318,7 +321,7 @@ impl ExportBuilder {
         let mut alike: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
         let mut positions = HashMap::new();
         for document in &self.documents {
-            let stem = layout::stem(document.scope, &document.path);
+            let stem = layout::file_stem(document.scope, &document.path);
             let is_alone = document.has_source() || !self.settings.defaults;
             let alone = is_alone.then(|| document.path.clone());
             let body = document.items(self.settings.watch, &["".into()]);
@@ -334,7 +337,9 @@ impl ExportBuilder {
         });
         let mut written: Vec<_> = written.collect();
         if self.settings.defaults {
-            share_comments(written.iter_mut().map(|(.., items)| &mut items[0].above).collect());
+            share_comments(
+                written.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
+            );
         }
         let texts = written.into_iter();
         texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
@@ -342,11 +347,13 @@ impl ExportBuilder {
 
     /// What the manifests lack.
     fn notes(&self) -> Vec<String> {
-        let never = never_shown(self.documents.iter().flat_map(|document| &document.sections));
-        let unshown = self.unshown();
-        let hidden = self.documents.iter().flat_map(|document| &document.hidden);
+        let never =
+            collect_never_shown(self.documents.iter().flat_map(|document| &document.sections));
+        let unshown = self.unshown_secrets();
+        let hidden = self.documents.iter().flat_map(|document| &document.hidden_fields);
         let mut unmanaged = BTreeMap::new();
-        for (name, entries) in self.documents.iter().flat_map(|document| &document.unmanaged) {
+        for (name, entries) in self.documents.iter().flat_map(|document| &document.unmanaged_fields)
+        {
             *unmanaged.entry(name).or_insert(0) += entries;
         }
         let unmanaged: Vec<_> = unmanaged
@@ -368,13 +375,13 @@ impl ExportBuilder {
                 unshown.iter().map(String::as_str).collect(),
             ),
             ("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            ("not in the service's tier", self.closed[0].clone()),
-            ("switched off by settings, in some or all projects", self.closed[1].clone()),
+            ("not in the service's tier", self.closed_sections[0].clone()),
+            ("switched off by settings, in some or all projects", self.closed_sections[1].clone()),
         ];
         let notes =
             notes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
                 let names: Vec<_> = names.into_iter().collect();
-                format!("{what}: {}", listed(&names))
+                format!("{what}: {}", list_names(&names))
             });
         unmanaged.into_iter().chain(notes).collect()
     }
@@ -405,7 +412,7 @@ impl ExportBuilder {
     }
 
     /// Gives each reference a unique name, and returns the values.
-    fn secrets(&mut self) -> BTreeMap<String, Secret> {
+    fn name_secrets(&mut self) -> BTreeMap<String, Secret> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for secret in self.documents.iter().flat_map(|document| &document.secrets) {
             *counts.entry(secret.name.clone()).or_default() += 1;
@@ -418,7 +425,7 @@ impl ExportBuilder {
                     let SecretReference { section, key, field, .. } = secret;
                     let what = format!("{}#{section}/{key}.{field}", document.path);
                     let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
-                    document.rename(at, name);
+                    document.rename_secret(at, name);
                 }
             }
         }
@@ -427,7 +434,7 @@ impl ExportBuilder {
     }
 
     /// The names of references whose values the service does not show, or only in part.
-    fn unshown(&self) -> BTreeSet<String> {
+    fn unshown_secrets(&self) -> BTreeSet<String> {
         let all = self.documents.iter().flat_map(|document| &document.secrets);
         all.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
@@ -475,7 +482,7 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
 }
 
 /// Fields in the sections of `sections` that may be declared but no answer shows.
-fn never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
+fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     // The origin of a container is irrelevant after its creation.
     for content in sections.filter(|content| content.section.shape != Shape::Container) {
@@ -484,7 +491,7 @@ fn never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<S
         let entries: Vec<Object> =
             entries.map(|entry| entry.fields.iter().cloned().collect()).collect();
         for spec in section.table().specs().iter().filter(|spec| is_never_shown(section, spec)) {
-            if entries.iter().any(|fields| section.has(fields, spec.name)) {
+            if entries.iter().any(|fields| section.has_field(fields, spec.name)) {
                 names.insert(format!("{}.{}", section.section, spec.name));
             }
         }

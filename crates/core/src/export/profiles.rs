@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    defaults::{FEWEST_SAVED_LINES, Key, add_entry, line_count, replace_values, shareable_values},
+    defaults::{
+        MIN_SAVED_LINES, SharedKey, add_entry, line_count, replace_values, shareable_values,
+    },
     document::{DocEntry, ExportedDocument, ExportedRule},
 };
 use crate::{
@@ -27,7 +29,7 @@ const LINES_OF_PROFILE: u64 = 3;
 /// A value of several documents.
 struct RepeatedValue {
     section: Section,
-    key: Key,
+    key: SharedKey,
     entry: DocEntry,
 }
 
@@ -41,12 +43,12 @@ pub(super) fn extract_profiles(
         by_users.entry(users).or_default().push(value);
     }
     let (mut profiles, mut names) = (Vec::new(), BTreeSet::new());
-    let mut moved: BTreeMap<usize, BTreeSet<Key>> = BTreeMap::new();
+    let mut moved: BTreeMap<usize, BTreeSet<SharedKey>> = BTreeMap::new();
     for (users, values) in by_users {
         let lines: u64 = values.iter().map(|value| line_count(value.section, &value.entry)).sum();
         let new_lines = users.iter().filter(|user| documents[**user].uses.is_empty()).count();
         let costs = lines + LINES_OF_PROFILE + new_lines as u64;
-        if (lines * users.len() as u64).saturating_sub(costs) < FEWEST_SAVED_LINES {
+        if (lines * users.len() as u64).saturating_sub(costs) < MIN_SAVED_LINES {
             continue;
         }
         let name = name_profile(&values, &names);

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The project that owns the runners of a seed.
-const OWNER: &str = "rehearsal/runners";
+const RUNNER_PROJECT: &str = "rehearsal/runners";
 /// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
 pub(super) fn seed_files(
     documents: &[ExportedDocument],
@@ -59,12 +59,12 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
 /// Leaves out members whose level is below the one that a group above gives them: somebody raised
 /// that later, and the service refuses to add them again. Returns their number.
 pub(super) fn leave_out_lower_members(documents: &mut [ExportedDocument]) -> usize {
-    let mut given: BTreeMap<(String, String), u8> = BTreeMap::new();
+    let mut levels_above: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
         for content in &document.sections {
             for entry in &content.entries {
                 if let Some((user, level)) = granted_access(content.section, entry) {
-                    given.insert((document.path.to_lowercase(), user), level);
+                    levels_above.insert((document.path.to_lowercase(), user), level);
                 }
             }
         }
@@ -73,11 +73,12 @@ pub(super) fn leave_out_lower_members(documents: &mut [ExportedDocument]) -> usi
     for document in documents {
         let above = ancestors(&document.path);
         for content in &mut document.sections {
-            let (section, about) = (content.section, &mut content.about);
+            let (section, about) = (content.section, &mut content.comments);
             content.entries.retain(|entry| {
                 let Some((user, level)) = granted_access(section, entry) else { return true };
-                let mut inherited =
-                    above.iter().filter_map(|group| given.get(&(group.clone(), user.clone())));
+                let mut inherited = above
+                    .iter()
+                    .filter_map(|group| levels_above.get(&(group.clone(), user.clone())));
                 let is_lower = inherited.any(|inherited| *inherited > level);
                 if is_lower {
                     let user = text::escape(&user);
@@ -138,13 +139,14 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
         documents.iter().map(|document| document.path.to_lowercase()).collect();
     let others = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
-    // A runner has an owner, and seeded projects that have it are not new, so a guard would ask.
+    // A guard asks before a runner is added, also to a new project.
     let seeded: BTreeSet<String> = projects.iter().map(|(path, _)| path.clone()).collect();
-    let owner = (!runners.is_empty()).then(|| vec![Item::value("path", OWNER)]);
-    projects.extend(owner.map(|items| (OWNER.to_owned(), items)));
+    let owner = (!runners.is_empty()).then(|| vec![Item::value("path", RUNNER_PROJECT)]);
+    projects.extend(owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
     let runners = runners.into_iter().map(|(runner, having)| {
         let having = having.into_iter().filter(|path| seeded.contains(*path));
-        let having: Vec<_> = std::iter::once(OWNER).chain(having).map(Json::from).collect();
+        let having: Vec<_> =
+            std::iter::once(RUNNER_PROJECT).chain(having).map(Json::from).collect();
         vec![Item::value("description", runner), Item::value("projects", having)]
     });
     let lists = [
@@ -178,7 +180,7 @@ fn seed_groups(
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
     for (lower, document) in &exported {
-        if above.contains(lower) || !document.is_created() {
+        if above.contains(lower) || !document.can_be_created() {
             groups.insert(lower.clone(), (document.path.to_string(), seed_visibility(document)));
         }
     }
@@ -200,16 +202,21 @@ fn seed_groups(
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch or with entries that
-/// no request creates, or one with a path that is no longer valid for new projects. Where a guard would
+/// often allow nobody to create projects, one with a field that waits for a branch, with a runner or with
+/// entries that no request creates, or one with a path that is no longer valid for new projects. Where a guard would
 /// ask about something in a project that is not new, these entries are left to wait.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
-    let mut planted: Vec<_> =
+    let mut seeded_sections: Vec<_> =
         document.sections.iter().filter(|content| content.section.only_edits()).collect();
-    planted.retain(|content| !content.entries.is_empty() && !is_guarded(document));
-    let is_made =
-        branch.is_none() && planted.is_empty() && !document.is_archived && document.is_created();
+    seeded_sections.retain(|content| !content.entries.is_empty() && !is_guarded(document));
+    let has_runner =
+        document_entries(document).any(|(section, fields)| names_runner(section, &fields));
+    let is_made = branch.is_none()
+        && seeded_sections.is_empty()
+        && !has_runner
+        && !document.is_archived
+        && document.can_be_created();
     if document.scope != Scope::Project || is_made {
         return None;
     }
@@ -219,7 +226,7 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
         items.push(Item::value("settings", Json::Object(settings)));
     }
     items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
-    items.extend(planted.into_iter().map(|content| {
+    items.extend(seeded_sections.into_iter().map(|content| {
         let names = content.entries.iter().map(|entry| Json::from(&*entry.key));
         Item::value(content.name(), names.collect::<Vec<_>>())
     }));
@@ -231,21 +238,25 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
 /// runners, which a seeded project has.
 fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
-        let has_runner = forms::referenced_names(section, &fields)
-            .into_iter()
-            .any(|(_, kind, _)| kind == NamedObject::Runner);
-        let presets = |name: &str| preset::of(section, name, &document.path);
-        let opened = risk::creation_risks(section, presets, &forms::plain(&fields));
+        let presets = |name: &str| preset::service_default(section, name, &document.path);
+        let opened = risk::creation_risks(section, presets, &forms::plain_fields(&fields));
         let mut effects = creation_effects(section, &fields).into_iter().chain(opened);
-        !has_runner
+        !names_runner(section, &fields)
             && !section.comes_with_container()
             && effects.any(|it| matches!(it, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     })
 }
 
+/// Whether an entry of the section names a runner.
+fn names_runner(section: Section, fields: &Fields) -> bool {
+    forms::referenced_names(section, fields)
+        .into_iter()
+        .any(|(_, kind, _)| kind == NamedObject::Runner)
+}
+
 /// What an entry with these fields does when it is added.
 fn creation_effects(section: Section, fields: &Fields) -> Vec<Effect> {
-    section.rules().effects(None, &Object::new(), &forms::plain(fields))
+    section.rules().effects(None, &Object::new(), &forms::plain_fields(fields))
 }
 
 /// The entries of a document, each with its section.
@@ -260,7 +271,7 @@ fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Sectio
 fn required_branch(content: &DocSection) -> Option<Json> {
     let fields = content.entries.first().map(plain_fields)?;
     let waits = |name: &&String| {
-        content.section.rules().waits(content.section, name, &fields, None, true).is_some()
+        content.section.rules().wait_reason(content.section, name, &fields, None, true).is_some()
     };
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }

@@ -10,7 +10,7 @@ use crate::{
     cause::Parts,
     desired,
     field::Tier,
-    kind::{Facts, Target, Wanted, testing::object},
+    kind::{Facts, FieldSelection, Target, testing::object},
     live::{LiveEntries, Presence},
     manifest::{self, Config},
     steps,
@@ -22,8 +22,8 @@ fn settings(values: Values) -> ExportSettings {
         values,
         defaults: true,
         ..ExportSettings::plain(
-            Caller { id: 1, username: "root".into(), administrator: true },
-            DetectedRelease::NotAsked,
+            Caller { id: 1, username: "root".into(), is_administrator: true },
+            DetectedRelease::NotRequested,
         )
     }
 }
@@ -35,9 +35,10 @@ fn live(path: &str, sections: &Json) -> Live {
 
 fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
     let target = Target { id: Some(7), ..Target::new(scope, path.into()) };
-    let mut live = Live::of(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
+    let mut live =
+        Live::with_presence(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
     for of in catalogue::sections(scope).filter(|of| of.shape != Shape::Container) {
-        let read = |raw: &Json| of.read(&object(raw.clone()), Wanted::All);
+        let read = |raw: &Json| of.read(&object(raw.clone()), FieldSelection::All);
         let entries = match &sections[of.section] {
             Json::Array(rows) => LiveEntries::Written(rows.iter().map(read).collect()),
             Json::Null => LiveEntries::Written(Vec::new()),
@@ -79,7 +80,7 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
         let mut builder = builder(Values::Plain, &[]);
         builder.add(Scope::Project, "acme/shop", &live, &Names::default());
         let missing: Vec<_> =
-            builder.missing().iter().map(|missing| missing.what.clone()).collect();
+            builder.missing_reads().iter().map(|missing| missing.subject.clone()).collect();
         assert_eq!(missing, if is_missing { vec!["acme/shop#variables"] } else { vec![] });
         let written = builder.finish();
         let said =
@@ -111,7 +112,8 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
         ("labels", json!({"id": 1, "name": "bug"}), Some("labels/bug.color")),
     ] {
         let mut builder = builder(Values::Plain, &[("acme/shop", json!({section: [entry]}))]);
-        let said: Vec<_> = builder.left_out().iter().map(|left| left.what.clone()).collect();
+        let said: Vec<_> =
+            builder.omitted_reads().iter().map(|left| left.subject.clone()).collect();
         assert_eq!(said.len(), usize::from(left_out.is_some()), "{entry} {said:?}");
         assert!(said.iter().all(|said| said.ends_with(left_out.unwrap_or_default())), "{said:?}");
         builder.finish();
@@ -128,8 +130,8 @@ fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
         for values in [Values::Plain, Values::None, Values::Env] {
             let sections = json!({"integrations": [wiki(url)]});
             let mut builder = builder(values, &[("acme/shop", sections)]);
-            let all: Vec<_> = builder.left_out().iter().map(IncompleteRead::clone).collect();
-            let what: Vec<_> = all.iter().map(|one| one.what.as_str()).collect();
+            let all: Vec<_> = builder.omitted_reads().iter().map(IncompleteRead::clone).collect();
+            let what: Vec<_> = all.iter().map(|one| one.subject.as_str()).collect();
             let expected = ["acme/shop#integrations/external-wiki"];
             assert_eq!(what, if is_left_out { &expected[..] } else { &[] }, "{values:?}");
             let text = &builder.finish().files[0].text;
@@ -153,7 +155,7 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
 #[test]
 fn vanished_projects_are_missing_or_marked_for_deletion() {
     let path = "acme/shop";
-    let marked = Facts { deleting: Some(None), ..Facts::default() };
+    let marked = Facts { deletion_mark: Some(None), ..Facts::default() };
     for (presence, missing, deleting) in [
         (Presence::Moved { to: Some("acme/store".into()) }, "it is now `acme/store`", false),
         (Presence::Moved { to: None }, "it was renamed", false),
@@ -162,10 +164,10 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
         (Presence::Here(Target::new(Scope::Project, path.into()), marked), "", true),
     ] {
         let mut builder = builder(Values::Plain, &[("acme/other", json!({}))]);
-        let live = Live::of(presence, std::time::Duration::ZERO);
+        let live = Live::with_presence(presence, std::time::Duration::ZERO);
         builder.add(Scope::Project, path, &live, &Names::default());
         let why: Vec<_> =
-            builder.missing().iter().map(|missing| missing.cause.to_string()).collect();
+            builder.missing_reads().iter().map(|missing| missing.cause.to_string()).collect();
         assert_eq!(why.join(""), missing);
         let written = builder.finish();
         let (text, notes) = (texts(&written)["acme.yaml"], written.notes.join("\n"));
@@ -230,9 +232,9 @@ fn what_the_service_does_not_show_is_a_reference_without_a_value() {
             ExportBuilder::new(ExportSettings { create, ..settings(Values::Env) }, BTreeSet::new());
         builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
         let written = builder.finish();
-        assert_eq!(written.unshown.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
+        assert_eq!(written.unshown_secrets.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
         assert!(written.secrets.contains_key("ACME_SHOP__H_EXAMPLE_ORG"));
-        let note = format!("does not show the values: {}", listed(&unshown));
+        let note = format!("does not show the values: {}", list_names(&unshown));
         assert!(written.notes.iter().any(|said| said.ends_with(&note)), "{:?}", written.notes);
         let text = texts(&written)["acme.yaml"];
         assert_eq!(text.contains("value: {env: ACME_SHOP__A}"), create, "{text}");
@@ -271,13 +273,14 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             cause.withheld = (*sections == off).then_some(Withheld::SwitchedOff);
             live.sections.insert(section, LiveEntries::Unreadable(cause));
             if let Presence::Here(_, facts) = &mut live.presence {
-                *facts = Facts { level, tier, ..facts.clone() };
+                *facts = Facts { caller_level: level, tier, ..facts.clone() };
             }
             let mut builder = builder(Values::Plain, &[]);
-            builder.settings.caller.administrator = administrator;
+            builder.settings.caller.is_administrator = administrator;
             builder.add(Scope::Project, "acme/shop", &live, &Names::default());
             builder.unread.retain(|(_, unread)| unread.section == section);
-            let (missing, left_out) = (builder.missing().len(), builder.left_out().len());
+            let (missing, left_out) =
+                (builder.missing_reads().len(), builder.omitted_reads().len());
             let notes = builder.finish().notes.join("\n");
             let found = match (missing, left_out) {
                 (1, 0) => "missing",
@@ -305,7 +308,7 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
         let mut builder = builder(Values::Plain, &[]);
         builder.add(Scope::Project, "acme/shop", &live, &Names::default());
         builder.unread.retain(|(_, unread)| unread.section == "push_rule");
-        assert_eq!(!builder.missing().is_empty(), is_missing, "{tier}");
+        assert_eq!(!builder.missing_reads().is_empty(), is_missing, "{tier}");
         let notes = builder.finish().notes.join("\n");
         let note = "not in the service's tier: `push_rule`";
         assert_eq!(notes.contains(note), !is_missing, "{notes}");
@@ -323,7 +326,8 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
     builder.add(Scope::Project, "acme/shop", &refused, &Names::default());
     let rule = json!({"push_rule": {"deny_delete_tag": true}});
     builder.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
-    let missing: Vec<_> = builder.missing().iter().map(|missing| missing.what.clone()).collect();
+    let missing: Vec<_> =
+        builder.missing_reads().iter().map(|missing| missing.subject.clone()).collect();
     assert_eq!(missing, ["acme/shop#push_rule"]);
 }
 
@@ -446,7 +450,7 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let mut builder = builder(Values::Env, &[]);
     builder.settings.create = true;
     builder.settings.rehearse = true;
-    builder.settings.release = DetectedRelease::Is("18.2".parse().unwrap());
+    builder.settings.release = DetectedRelease::Known("18.2".parse().unwrap());
     for (path, sections) in &projects {
         builder.add(Scope::Project, path, &live(path, sections), &Names::default());
     }
@@ -455,6 +459,24 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     assert_eq!(
         seed,
         "tier: ultimate\nrelease: '18.2'\ngroups:\n  - {path: acme, visibility: public}\n  - {path: acme/web, visibility: public}\n"
+    );
+}
+
+#[test]
+fn the_seed_has_a_project_with_a_runner() {
+    let sections = json!({
+        "settings": {"visibility": "private"},
+        "runners": [{"id": 1, "description": "builder", "runner_type": "project_type"}],
+    });
+    let mut builder = builder(Values::Env, &[]);
+    builder.settings.create = true;
+    builder.settings.rehearse = true;
+    builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
+    let written = builder.finish();
+    let seed = texts(&written)["sandbox.yaml"];
+    assert!(
+        seed.contains("{description: builder, projects: [rehearsal/runners, acme/shop]}"),
+        "{seed}"
     );
 }
 
@@ -473,7 +495,8 @@ fn ambiguous_entries_are_left_out_and_named() {
         "badges": [badge(1, Some("docs"), one), badge(2, None, one), badge(3, Some("other"), other)],
     });
     let mut builder = builder(Values::Plain, &[("acme/shop", sections)]);
-    let left_out: Vec<_> = builder.left_out().iter().map(|missing| missing.what.clone()).collect();
+    let left_out: Vec<_> =
+        builder.omitted_reads().iter().map(|missing| missing.subject.clone()).collect();
     assert_eq!(
         left_out,
         [
@@ -482,7 +505,7 @@ fn ambiguous_entries_are_left_out_and_named() {
             "acme/shop#labels/bell \u{1}".to_owned()
         ]
     );
-    assert_eq!(builder.missing(), []);
+    assert_eq!(builder.missing_reads(), []);
     let written = builder.finish();
     let text = texts(&written)["acme.yaml"];
     assert!(text.contains("name: good") && text.contains("name: other"), "{text}");

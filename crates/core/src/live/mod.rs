@@ -33,7 +33,7 @@ pub struct Caller {
     /// The username.
     pub username: String,
     /// Whether the user is an administrator.
-    pub administrator: bool,
+    pub is_administrator: bool,
 }
 
 /// The live state of a declared container.
@@ -46,17 +46,17 @@ pub struct Live {
     /// The ids of things that declared entries name.
     pub names: Names,
     /// The answer to [`ExtraFact::Inherited`], once asked.
-    pub inherited: Option<Inherited>,
-    /// The answer to [`ExtraFact::People`], once asked.
-    pub people: Option<Result<BTreeSet<u64>, Cause>>,
-    /// The answer to [`ExtraFact::InheritedBefore`], once asked.
-    pub inherited_before: Option<Inherited>,
+    pub levels_above: Option<InheritedLevels>,
+    /// The answer to [`ExtraFact::UsersWithAccess`], once asked.
+    pub users_with_access: Option<Result<BTreeSet<u64>, Cause>>,
+    /// The answer to [`ExtraFact::InheritedAtFormerPath`], once asked.
+    pub levels_above_former: Option<InheritedLevels>,
     /// The answer to [`ExtraFact::GroupAbove`], once asked.
     pub group_above: Option<Arc<Object>>,
     /// The answers to [`ExtraFact::EntriesAbove`].
     pub entries_above: EntriesAbove,
-    /// The answer to [`ExtraFact::Contents`], once asked: paths, each with its visibility.
-    pub contents: Option<Vec<(Arc<str>, String)>>,
+    /// The answer to [`ExtraFact::VisibilitiesBelow`], once asked: paths, each with its visibility.
+    pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
     /// The answer to [`ExtraFact::CallerAccess`], once asked.
     pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if undeclared ones matter.
@@ -87,33 +87,33 @@ pub struct Times {
 
 impl Times {
     /// The same time for all parts.
-    pub fn at(now: Duration) -> Self {
+    pub fn all_at(now: Duration) -> Self {
         Self { object: ReadTime { began: now, ended: now }, sections: BTreeMap::new() }
     }
 
-    /// When the state that a step of `section`, or of the container itself, starts from was read.
-    pub fn of(&self, section: Option<&str>) -> ReadTime {
+    /// When `section`, or else the container's own object, was read.
+    pub fn read_time(&self, section: Option<&str>) -> ReadTime {
         section.and_then(|name| self.sections.get(name)).copied().unwrap_or(self.object)
     }
 }
 
 impl Live {
     /// A container of which only the presence is known.
-    pub fn of(presence: Presence, now: Duration) -> Self {
+    pub fn with_presence(presence: Presence, now: Duration) -> Self {
         Self {
             presence,
             sections: BTreeMap::new(),
             names: Names::default(),
-            inherited: None,
-            people: None,
-            inherited_before: None,
+            levels_above: None,
+            users_with_access: None,
+            levels_above_former: None,
             group_above: None,
             entries_above: EntriesAbove::new(),
-            contents: None,
+            visibilities_below: None,
             caller_access: None,
             projects: None,
-            release: DetectedRelease::NotAsked,
-            times: Times::at(now),
+            release: DetectedRelease::NotRequested,
+            times: Times::all_at(now),
         }
     }
 
@@ -139,15 +139,15 @@ pub enum ExtraFact {
     Inherited,
     /// The users whom rules may name: who have access to the project, or maintain the group, from
     /// anywhere, with its declared shares.
-    People,
+    UsersWithAccess,
     /// The levels of access that users have from the group above, at the former path.
-    InheritedBefore,
+    InheritedAtFormerPath,
     /// The object of the group above, at the declared path.
     GroupAbove,
     /// The names of the entries of this section in the groups above.
     EntriesAbove(&'static str),
     /// The groups and projects in the group.
-    Contents,
+    VisibilitiesBelow,
     /// The ways in which the token's user has access.
     CallerAccess,
     /// The groups that it is shared with, if it declares no shares.
@@ -160,7 +160,7 @@ pub enum ExtraFact {
 
 /// The levels of access that users have from the group above, by user id. Empty if it could not be
 /// read, so a user who is missing here may have access.
-pub type Inherited = Arc<BTreeMap<u64, u8>>;
+pub type InheritedLevels = Arc<BTreeMap<u64, u8>>;
 
 /// By section, the names of the entries that groups above have, each with the declared path of the group.
 pub type EntriesAbove = BTreeMap<&'static str, BTreeMap<String, Arc<str>>>;
@@ -169,7 +169,7 @@ pub type EntriesAbove = BTreeMap<&'static str, BTreeMap<String, Arc<str>>>;
 #[derive(Clone, Debug)]
 pub struct CallerAccess {
     /// Without the groups that the container is shared with.
-    pub otherwise: Result<u8, Cause>,
+    pub without_shares: Result<u8, Cause>,
     /// In each group that the container is shared with, by group id.
     pub groups: BTreeMap<u64, Result<u8, Cause>>,
 }
@@ -212,9 +212,9 @@ pub enum Presence {
 pub enum LiveEntries {
     /// A list that was read to its end.
     Complete(Complete<LiveEntry>),
-    /// A list in the container's own object. The service leaves out entries that the caller may not
-    /// see. So only an entry whose name was looked up is absent if it is missing here. Or
-    /// the lists of all parents that declared entries name, each read to its end.
+    /// A list in the container's own object, or the lists of all parents that declared entries
+    /// name, each read to its end. In the object, the service omits entries that the caller may not
+    /// see: a missing entry is absent only if its name was looked up.
     Within(Vec<LiveEntry>),
     /// A list that was read to its end, updated with the responses to writes of this run.
     Written(Vec<LiveEntry>),
@@ -245,7 +245,7 @@ impl LiveEntries {
 
     /// The entries as a list that the responses to writes update; `None` if the section was not
     /// read.
-    pub fn written(&mut self) -> Option<&mut Vec<LiveEntry>> {
+    pub fn entries_mut(&mut self) -> Option<&mut Vec<LiveEntry>> {
         let entries = match std::mem::replace(self, Self::Fresh) {
             Self::Complete(entries) => entries.into_vec(),
             Self::Within(entries) | Self::Written(entries) => entries,
@@ -271,7 +271,7 @@ pub fn without_copies<'l>(
     container: &Container,
     live: &'l [LiveEntry],
 ) -> Vec<&'l LiveEntry> {
-    let declared = container.section(section.section).filter(|_| section.may_come_twice());
+    let declared = container.section(section.section).filter(|_| section.allows_duplicates());
     let Some(declared) = declared else { return live.iter().collect() };
     let keys: BTreeSet<&str> = declared.entries.iter().map(|entry| &*entry.key).collect();
     let mut by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
@@ -279,25 +279,25 @@ pub fn without_copies<'l>(
         by_name.entry(section.name(entry.fields.raw())).or_default().push(entry);
     }
     let singled =
-        by_name.into_iter().flat_map(|(name, entries)| match Copies::of(section, &entries) {
-            Ok(Copies { stays, .. }) if keys.contains(&*name) => vec![stays],
+        by_name.into_iter().flat_map(|(name, entries)| match Copies::find(section, &entries) {
+            Ok(Copies { kept: stays, .. }) if keys.contains(&*name) => vec![stays],
             _ => entries,
         });
     singled.collect()
 }
 
-/// The ids of the entries of a section by their names: of those that are there, as `found`, and the
-/// addresses of those that are declared.
+/// The ids of the entries of a section, by name: ids of `live_entries`, and addresses of declared
+/// entries that do not exist yet.
 ///
 /// # Errors
 /// If the section could not be read.
 pub fn entry_ids(
     section: Section,
     container: &Container,
-    found: &LiveEntries,
+    live_entries: &LiveEntries,
 ) -> Result<Entries, Cause> {
-    let live =
-        without_copies(section, container, found.entries().map_err(Cause::clone)?).into_iter();
+    let live = without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
+        .into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
     let ids_by_name: BTreeMap<_, _> =
         live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
@@ -309,12 +309,12 @@ pub fn entry_ids(
             Id::OfStep(section.entry(entry.key.clone()).to_string().into())
         });
         let name = match section.called_by {
-            Some(_) => section.called(&forms::plain(&entry.values()))?,
+            Some(_) => section.reference_name(&forms::plain_fields(&entry.values()))?,
             None => entry.key.clone(),
         };
         Some((name, id))
     });
-    let live = live.filter_map(|(fields, id)| Some((section.called(fields)?, id)));
+    let live = live.filter_map(|(fields, id)| Some((section.reference_name(fields)?, id)));
     let mut ids = Entries::new();
     for (name, id) in present.chain(live) {
         let is_ambiguous = section.called_by.is_some()

@@ -15,17 +15,17 @@ use crate::{
 };
 
 /// The scope that allows everything that the role allows.
-const ALL: &str = "api";
+const FULL_SCOPE: &str = "api";
 /// The scope that allows reads.
-const READS: &str = "read_api";
+const READ_SCOPE: &str = "read_api";
 /// Scopes that allow neither reads nor writes of groups and projects.
-const OTHERS: &str = "read_user read_repository write_repository read_registry write_registry \
+const OTHER_SCOPES: &str = "read_user read_repository write_repository read_registry write_registry \
     read_virtual_registry write_virtual_registry create_runner manage_runner ai_features \
     k8s_proxy self_rotate";
 /// The scope that lets an administrator act as another user, together with another scope.
-const SUDO: &str = "sudo";
+const SUDO_SCOPE: &str = "sudo";
 /// The number of days before expiry at which a warning starts.
-const SOON: i64 = 7;
+const WARNING_DAYS: i64 = 7;
 
 /// The properties of a token, without the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,37 +51,37 @@ impl TokenProperties {
         })
     }
 
-    fn has(&self, scope: &str) -> bool {
+    fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().any(|other| other == scope)
     }
 
     /// Whether there are scopes and all of them are known.
-    fn is_understood(&self) -> bool {
+    fn has_only_known_scopes(&self) -> bool {
         !self.scopes.is_empty()
             && self.scopes.iter().all(|scope| {
-                [ALL, READS, SUDO].contains(&scope.as_str())
-                    || OTHERS.split(' ').any(|other| other == scope)
+                [FULL_SCOPE, READ_SCOPE, SUDO_SCOPE].contains(&scope.as_str())
+                    || OTHER_SCOPES.split(' ').any(|other| other == scope)
             })
     }
 
     /// Whether the token certainly allows no write.
     pub fn cannot_write(&self) -> bool {
-        self.is_understood() && !self.has(ALL)
+        self.has_only_known_scopes() && !self.has_scope(FULL_SCOPE)
     }
 
     /// Whether the token certainly allows no read.
     pub fn cannot_read(&self) -> bool {
-        self.cannot_write() && !self.has(READS)
+        self.cannot_write() && !self.has_scope(READ_SCOPE)
     }
 
     /// Whether an administrator can act as another user with it.
-    pub fn acts_as_others(&self) -> bool {
-        self.has(SUDO)
+    pub fn can_act_as_others(&self) -> bool {
+        self.has_scope(SUDO_SCOPE)
     }
 
     /// The expiry date, if it is within seven days after `today`.
-    pub fn ends_soon(&self, today: Date) -> Option<Date> {
-        let soon = today.saturating_add(Span::new().days(SOON));
+    pub fn near_expiry(&self, today: Date) -> Option<Date> {
+        let soon = today.saturating_add(Span::new().days(WARNING_DAYS));
         self.expires_at.filter(|day| *day <= soon)
     }
 }
@@ -107,17 +107,18 @@ pub struct BotOwner {
 }
 
 impl BotOwner {
-    /// The home of the bot user with this username, which the service generates: `project_12_bot`,
-    /// followed by more text since a home can have several bots.
-    pub fn of(username: &str) -> Option<Self> {
+    /// Parses the username that the service generates for a bot: `project_12_bot`, followed by more
+    /// text, since a project or group can have several bots.
+    pub fn from_username(username: &str) -> Option<Self> {
         let (scope, rest) = match username.split_once('_')? {
             ("project", rest) => (Scope::Project, rest),
             ("group", rest) => (Scope::Group, rest),
             _ => return None,
         };
         let (id, rest) = rest.split_once('_')?;
-        let more = rest.strip_prefix("bot")?;
-        let is_one = more.strip_prefix('_').unwrap_or(more).chars().all(|c| c.is_ascii_hexdigit());
+        let suffix = rest.strip_prefix("bot")?;
+        let is_one =
+            suffix.strip_prefix('_').unwrap_or(suffix).chars().all(|c| c.is_ascii_hexdigit());
         let digits = id.chars().all(|c| c.is_ascii_digit());
         (is_one && digits).then(|| id.parse().ok())?.map(|id| Self { scope, id })
     }
@@ -155,12 +156,14 @@ mod tests {
                 "{scopes:?}"
             );
         }
-        assert!(token(&["api", "sudo"]).acts_as_others() && !token(&["api"]).acts_as_others());
+        assert!(
+            token(&["api", "sudo"]).can_act_as_others() && !token(&["api"]).can_act_as_others()
+        );
     }
 
     #[test]
     fn a_token_expires_soon_for_seven_days() {
-        let soon = |day| token(&["api"]).ends_soon(day).is_some();
+        let soon = |day| token(&["api"]).near_expiry(day).is_some();
         assert!(soon(date(2030, 1, 1)) && soon(date(2030, 1, 7)) && !soon(date(2029, 12, 31)));
         for (text, expected) in [
             (json!("2030-01-08T00:00:00Z"), Some(date(2030, 1, 8))),
@@ -193,7 +196,7 @@ mod tests {
             ("project_bot", None),
             ("team_12_bot", None),
         ] {
-            assert_eq!(BotOwner::of(username), expected, "{username}");
+            assert_eq!(BotOwner::from_username(username), expected, "{username}");
         }
     }
 }

@@ -94,14 +94,17 @@ pub struct Manages {
 }
 
 impl From<Vec<Managed>> for Manages {
-    fn from(all: Vec<Managed>) -> Self {
-        let globs = all.iter().map(|managed| {
-            let except = managed.except.iter().filter_map(|glob| Glob::over_paths(glob).ok());
-            (Glob::over_paths(&managed.path).into_iter().collect(), except.collect())
+    fn from(entries: Vec<Managed>) -> Self {
+        let globs = entries.iter().map(|managed| {
+            let except = managed.except.iter().filter_map(|glob| Glob::for_paths(glob).ok());
+            (Glob::for_paths(&managed.path).into_iter().collect(), except.collect())
         });
-        let mut by_path = GlobIndex::default();
-        all.iter().enumerate().for_each(|(index, managed)| by_path.insert(index, &managed.path));
-        Self { globs: globs.collect(), by_path, entries: all }
+        let mut glob_index = GlobIndex::default();
+        entries
+            .iter()
+            .enumerate()
+            .for_each(|(index, managed)| glob_index.insert(index, &managed.path));
+        Self { globs: globs.collect(), by_path: glob_index, entries }
     }
 }
 
@@ -115,7 +118,12 @@ impl Manages {
     /// Why the rules do not allow the group or project at `path`.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower = path.to_lowercase();
-        if self.by_path.of(&lower).into_iter().any(|index| self.globs[index].0.matches(&lower)) {
+        if self
+            .by_path
+            .candidates(&lower)
+            .into_iter()
+            .any(|index| self.globs[index].0.matches(&lower))
+        {
             return "there `except` leaves it out".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
@@ -137,24 +145,24 @@ impl Manages {
     }
 
     /// True if these manifests may declare the group or project at `path`.
-    pub fn holds(&self, path: &str) -> bool {
+    pub fn allows_path(&self, path: &str) -> bool {
         !self.matching_entries(path).is_empty()
     }
 
     /// True if these manifests may declare every section of the group or project at `path`.
-    pub fn holds_all_sections(&self, path: &str) -> bool {
+    pub fn allows_all_sections(&self, path: &str) -> bool {
         self.matching_entries(path).iter().any(|managed| managed.sections.is_none())
     }
 
     /// True if these manifests may declare `section` of the group or project at `path`.
-    pub fn holds_section(&self, path: &str, section: &str) -> bool {
+    pub fn allows_section(&self, path: &str, section: &str) -> bool {
         self.matching_entries(path).iter().any(|managed| managed.allows_section(section))
     }
 
     /// The rules that allow the group or project at `path`.
     pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
-        let mut candidates = self.by_path.of(&path);
+        let mut candidates = self.by_path.candidates(&path);
         candidates.retain(|index| {
             let (paths, except) = &self.globs[*index];
             paths.matches(&path) && !except.matches(&path)
@@ -164,18 +172,19 @@ impl Manages {
 }
 
 impl Config {
-    /// The first part of `container` that these manifests may not declare, and a sentence about it.
+    /// The address of the first part of `container` that these manifests must not declare, with the
+    /// message.
     pub fn find_unmanaged(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
-        let mut declared_paths = std::iter::once(&*container.path).chain(container.former());
+        let mut declared_paths = std::iter::once(&*container.path).chain(container.former_paths());
         if let Some(path) = declared_paths.find(|path| manages.matching_entries(path).is_empty()) {
             let message = format!("`{path}` is outside of what the manifests manage at the base");
             return Some((container.address(), message));
         }
-        let holding = manages.matching_entries(&container.path);
+        let matching_entries = manages.matching_entries(&container.path);
         let mut names = container.section_names();
-        let name =
-            names.find(|name| !holding.iter().any(|managed| managed.allows_section(name)))?;
+        let name = names
+            .find(|name| !matching_entries.iter().any(|managed| managed.allows_section(name)))?;
         let message = format!("`{name}` of `{}` is not managed at the base", container.path);
         Some((container.address().section(name), message))
     }
@@ -266,16 +275,17 @@ pub(super) fn load(
     let path = root.folder.join(FILE);
     let name = root.name(&path);
     match files::special_file_type(&path) {
-        Ok(Some(what)) => {
-            let message = format!("`{FILE}` must be a regular file, not {what}");
-            let other = Diagnostic::error("unreadable", message).at(SourceLocation::file(name));
-            diagnostics.push(other.help("put the file itself there, or remove it"));
+        Ok(Some(file_type)) => {
+            let message = format!("`{FILE}` must be a regular file, not {file_type}");
+            let irregular =
+                Diagnostic::error("unreadable", message).at_place(SourceLocation::file(name));
+            diagnostics.push(irregular.help("put the file itself there, or remove it"));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
                 let message = format!("`{MISNAMED}` must be called `{FILE}`");
                 let at = SourceLocation::file(name.replace(FILE, MISNAMED));
-                let misnamed = Diagnostic::error("unreadable", message).at(at);
+                let misnamed = Diagnostic::error("unreadable", message).at_place(at);
                 let help = "rename the file; under this name its guards do not count";
                 diagnostics.push(misnamed.help(help));
             }
@@ -297,15 +307,17 @@ pub fn read(
     let Ok(text) = files::read(path, &name).map_err(|fault| diagnostics.push(*fault)) else {
         return Config::default();
     };
-    let (config, faults) =
-        Findings::of_file(name, &text, &schema::CONFIG.schema, |parsed, findings| {
-            read_content(parsed, manifests, findings)
-        });
+    let (config, faults) = Findings::collect_from_file(
+        name,
+        &text,
+        &schema::CONFIG_CHECKER.schema,
+        |parsed, findings| read_content(parsed, manifests, findings),
+    );
     diagnostics.extend(faults);
     config.unwrap_or_default()
 }
 
-/// The content of the file, and what its schema cannot refuse.
+/// Reads the content of the file and reports the faults that its schema cannot express.
 fn read_content(
     parsed: &Parsed,
     manifests: Option<&[String]>,
@@ -321,8 +333,8 @@ fn read_content(
         }
         return None;
     };
-    let refused = findings.add_schema(document, &schema::CONFIG);
-    let config = findings.deserialize::<Config>(document, refused.is_empty());
+    let refused_pointers = findings.add_schema(document, &schema::CONFIG_CHECKER);
+    let config = findings.deserialize::<Config>(document, refused_pointers.is_empty());
     for managed in document["manages"].items() {
         check_managed(managed, findings);
     }
@@ -337,20 +349,20 @@ fn read_content(
     config
 }
 
-/// True if `glob` was meant as a regular expression.
-pub(super) fn is_expression(glob: &str) -> bool {
+/// True if `glob` looks like a regular expression.
+pub(super) fn looks_like_regex(glob: &str) -> bool {
     glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }
 
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
     for node in [&managed["path"]].into_iter().chain(managed["except"].items()) {
-        let glob = findings.glob(node, "paths", "acme/**");
-        if glob.is_some_and(|glob| is_expression(glob.written())) {
+        let glob = findings.check_glob(node, "paths", "acme/**");
+        if glob.is_some_and(|glob| looks_like_regex(glob.pattern())) {
             findings.report(texts::EXPRESSION, node.span.clone(), &[]);
         }
     }
-    let sections: Vec<_> = catalogue::everywhere().map(|of| of.section).collect();
+    let sections: Vec<_> = catalogue::all_sections().map(|kind| kind.section).collect();
     for node in managed["sections"].items() {
         if let Some(name) = node.text().filter(|name| !sections.contains(name)) {
             let fault = findings.report(texts::NO_SUCH_SECTION, node.span.clone(), &[]);

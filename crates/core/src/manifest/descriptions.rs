@@ -1,7 +1,8 @@
 //! Kinds from the description files that the command line names (`--kinds`).
 //!
-//! Descriptions decide which requests undrift sends. So they are only read if named, and never from
-//! the folder of the manifests, which the author of a merge request can change.
+//! Descriptions decide which requests undrift sends. So they are only read from files that the
+//! command line names, never from the manifest folder, which the author of a merge request can
+//! change.
 
 use std::{
     ops::Range,
@@ -12,7 +13,7 @@ use super::{
     LoadEnvironment,
     faults::{Findings, LocatedFault, texts, words},
     read::files,
-    schema::{self, DESCRIPTION},
+    schema::{self, DESCRIPTION_CHECKER},
     surroundings::Root,
 };
 use crate::{
@@ -23,28 +24,28 @@ use crate::{
     yaml::{self, Node, NodeValue},
 };
 
-/// The built-in kinds and the kinds of the files `described`. `named` is the folder or file of
-/// manifests of this run, if any.
+/// The built-in kinds and the kinds of the files `description_paths`. `manifest_path` is the folder
+/// or file of manifests of this run, if any.
 pub fn load(
-    described: &[PathBuf],
-    named: Option<&Path>,
+    description_paths: &[PathBuf],
+    manifest_path: Option<&Path>,
     environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
 ) -> Registry {
-    let root = named.map(|named| Root::find(files::folder_of(named), environment).folder);
+    let root = manifest_path.map(|named| Root::find(files::folder_of(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
-    described.iter().fold(Registry::built_in(), |registry, path| {
+    description_paths.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
-            let inside =
-                Diagnostic::error("kind-description-place", message).at(SourceLocation::file(name));
+            let inside = Diagnostic::error("kind-description-place", message)
+                .at_place(SourceLocation::file(name));
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
             return registry;
         }
         match read_description(path, &name, &registry, diagnostics) {
-            Some(described) => registry.with(described),
+            Some(described) => registry.with_kind(described),
             None => registry,
         }
     })
@@ -58,8 +59,11 @@ fn read_description(
     diagnostics: &mut Diagnostics,
 ) -> Option<DescribedKind> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
-    let (described, faults) =
-        Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
+    let (described, faults) = Findings::collect_from_file(
+        name.clone(),
+        &text,
+        &DESCRIPTION_CHECKER.schema,
+        |parsed, findings| {
             let [document] = &parsed.documents[..] else {
                 if !parsed.is_broken {
                     findings.report(texts::SEVERAL_DESCRIPTIONS, 0..0, &[]);
@@ -67,10 +71,11 @@ fn read_description(
                 return None;
             };
             make_kind(document, registry, findings)
-        });
-    let is_whole = faults.is_empty();
+        },
+    );
+    let has_no_faults = faults.is_empty();
     diagnostics.extend(faults);
-    described.filter(|_| is_whole)
+    described.filter(|_| has_no_faults)
 }
 
 fn make_kind(
@@ -78,11 +83,11 @@ fn make_kind(
     registry: &Registry,
     findings: &mut Findings,
 ) -> Option<DescribedKind> {
-    if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
+    if !findings.add_schema(document, &DESCRIPTION_CHECKER).is_empty() || !findings.is_empty() {
         return None;
     }
-    let written = document.to_json();
-    let kind = match yaml::read_for_good::<Kind>(written.clone()) {
+    let json = document.to_json();
+    let kind = match yaml::read_leaked::<Kind>(json.clone()) {
         Ok(kind) => kind,
         Err(error) => {
             let (at, why) = (find_range(document, ""), error.to_string());
@@ -90,11 +95,11 @@ fn make_kind(
             return None;
         }
     };
-    match DescribedKind::of(kind, &written, registry, &schema::document_keys()) {
+    match DescribedKind::from_description(kind, &json, registry, &schema::document_keys()) {
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {
-                let at = find_range(document, &fault.at);
+                let at = find_range(document, &fault.pointer);
                 let finding = LocatedFault::error("kind-description", fault.message, at);
                 findings.push(finding).help(fault.help);
             }

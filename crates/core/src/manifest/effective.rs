@@ -1,5 +1,5 @@
-//! The merged declaration of a group or project as one document, with the place of each value after
-//! it.
+//! Writes the merged declaration of a group or project as one document, with the place of each
+//! value in a comment.
 //!
 //! The text is a valid document that declares the same without any rule. Values that must not be
 //! shown are left out, and a comment mentions them.
@@ -15,7 +15,7 @@ use crate::{
     origin::Origin,
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
-    yaml::write::{self, Item, OutputNode, nest},
+    yaml::write::{self, Item, OutputNode, insert_nested},
 };
 
 impl Trace {
@@ -78,19 +78,23 @@ impl Trace {
                 OutputNode::Map(items)
             }
             (Shape::Switch, Some(part)) => {
-                let value = part.fields.get(kind.section).map(|field| written_json(&field.value));
+                let value = part.fields.get(kind.section).map(|field| manifest_json(&field.value));
                 OutputNode::Value(value.unwrap_or_default())
             }
             (_, None) => OutputNode::Map(Vec::new()),
         };
-        // If every value in it has a place, the section needs none.
-        let is_alone = match &node {
+        // A section needs a place of its own only if no value in it has one.
+        let needs_place = match &node {
             OutputNode::Value(_) => true,
             OutputNode::Map(items) => items.is_empty(),
             OutputNode::List(entries) => entries.is_empty(),
         };
-        let beside = is_alone.then(|| self.describe_place(&section.origin));
-        Item { above: hidden, beside, ..Item::new(kind.section, node) }
+        let place_comment = needs_place.then(|| self.describe_place(&section.origin));
+        Item {
+            comments_above: hidden,
+            comment_after: place_comment,
+            ..Item::new(kind.section, node)
+        }
     }
 
     /// A list entry with its comment.
@@ -115,13 +119,13 @@ impl Trace {
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
         names.sort_by_cached_key(|name| {
-            let place = section.table().specs().iter().position(|spec| spec.name == *name);
-            (place.is_none(), place)
+            let position = section.table().specs().iter().position(|spec| spec.name == *name);
+            (position.is_none(), position)
         });
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
             let Some(spec) = section.table().get(name) else {
-                extra.push(self.item_at(name, written_json(&field.value), &field.origin));
+                extra.push(self.item_at(name, manifest_json(&field.value), &field.origin));
                 continue;
             };
             let default = spec.schema.get("default");
@@ -133,8 +137,8 @@ impl Trace {
             }
             let value = match visible_value(spec.field, &field.value, &values) {
                 Ok(value) => value,
-                Err(why) => {
-                    hidden.push(format!("{name}: {why}"));
+                Err(reason) => {
+                    hidden.push(format!("{name}: {reason}"));
                     continue;
                 }
             };
@@ -146,7 +150,7 @@ impl Trace {
             let names = [name.to_owned()];
             let entry = part.key(section);
             let node = self.field_item(section, entry, &names, &spec.schema, value, &field.origin);
-            nest(&mut items, &name.split('.').collect::<Vec<_>>(), node);
+            insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
             items.push(Item::new("extra", OutputNode::Map(extra)));
@@ -157,7 +161,7 @@ impl Trace {
     /// A value. In a mapping that several layers may set, each leaf has its own place.
     fn field_item(
         &self,
-        of: kind::Section,
+        section: kind::Section,
         entry: &str,
         names: &[String],
         schema: &Json,
@@ -170,23 +174,25 @@ impl Trace {
                 let leaves = object.into_iter().map(|(name, value)| {
                     let schema = &schema["properties"][&name];
                     let names: Vec<_> = names.iter().cloned().chain([name]).collect();
-                    self.field_item(of, entry, &names, schema, value, origin)
+                    self.field_item(section, entry, &names, schema, value, origin)
                 });
                 Item::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
-                let deciding = self.deciding_origin(of.section, entry, names).unwrap_or(origin);
-                self.item_at(key, value, deciding)
+                let leaf_origin =
+                    self.deciding_origin(section.section, entry, names).unwrap_or(origin);
+                self.item_at(key, value, leaf_origin)
             }
         }
     }
 
     /// A value with the origin `origin`.
     fn item_at(&self, key: impl Into<String>, value: impl Into<Json>, origin: &Origin) -> Item {
-        Item::value(key, value).beside(self.describe_place(origin))
+        Item::value(key, value).with_comment(self.describe_place(origin))
     }
 
-    /// The place of a value: file and line, and the rule if it comes from one.
+    /// The comment with the place of a value: file, line, and the name of the rule if a rule sets
+    /// it.
     fn describe_place(&self, origin: &Origin) -> String {
         let (file, line) = (&origin.file, origin.line);
         match self.rule_at(origin) {
@@ -197,23 +203,27 @@ impl Trace {
 }
 
 /// A declared value in the form that may be shown, or the reason why it must not be shown.
-fn visible_value(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static str> {
+fn visible_value(
+    field: &Field,
+    value: &Value,
+    entry_fields: &Fields,
+) -> Result<Json, &'static str> {
     match value {
-        Value::Plain(value) if forms::is_secret(field, value, beside) => {
+        Value::Plain(value) if forms::is_secret(field, value, entry_fields) => {
             Err("not shown: it may be a secret")
         }
         Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Ok(mask_url(url).into())
         }
-        value => Ok(written_json(value)),
+        value => Ok(manifest_json(value)),
     }
 }
 
 /// A value as manifests write it.
-fn written_json(value: &Value) -> Json {
+fn manifest_json(value: &Value) -> Json {
     match value {
         Value::Plain(json) => json.clone(),
-        Value::Secret(reference) => reference.written(),
-        Value::File(path) => Reference::File(path.clone()).written(),
+        Value::Secret(reference) => reference.to_manifest_json(),
+        Value::File(path) => Reference::File(path.clone()).to_manifest_json(),
     }
 }

@@ -47,12 +47,13 @@ pub enum LintLevel {
     Deny,
 }
 
-/// Warnings that are always shown. Without `previously`, a container may be mistaken for another
-/// one.
-const FIRM: [&str; 2] = ["previously", "too-many-faults"];
+/// Warnings that are always shown. A hidden `previously` warning would let undrift mistake one
+/// container for another.
+const FIXED_WARNINGS: [&str; 2] = ["previously", "too-many-faults"];
 
-/// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 20] = [
+/// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNINGS`],
+/// are errors.
+const ADJUSTABLE_WARNINGS: [&str; 20] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -91,9 +92,9 @@ pub(super) fn apply(
     }
     let paths = paths();
     let mut warnings = Warnings::default();
-    let all = std::mem::take(diagnostics).into_iter();
+    let unfiltered = std::mem::take(diagnostics).into_iter();
     let globs = compile_globs(lints);
-    diagnostics.extend(all.filter_map(|diagnostic| {
+    diagnostics.extend(unfiltered.filter_map(|diagnostic| {
         if diagnostic.severity == Severity::Error {
             return Some(diagnostic);
         }
@@ -134,7 +135,7 @@ impl Warnings {
 /// The globs of `lints`. A broken glob matches nothing.
 fn compile_globs(lints: &[Lint]) -> Vec<Option<Glob>> {
     let files = lints.iter().map(|lint| lint.files.as_deref());
-    files.map(|files| Glob::over_paths(files?).ok()).collect()
+    files.map(|files| Glob::for_paths(files?).ok()).collect()
 }
 
 /// The level in the last of `lints` that matches the code and the file.
@@ -155,21 +156,21 @@ fn set_level(warning: Diagnostic, level: LintLevel) -> Option<Diagnostic> {
 }
 
 /// A folder of `manifests` with the name of the last folder that `glob` names.
-fn folder_named_in<'m>(glob: &str, manifests: &'m [String]) -> Option<&'m str> {
-    let named = glob.split('/').rfind(|part| !part.contains(['*', '?', '[', '{', '.']))?;
+fn find_similar_folder<'m>(glob: &str, manifests: &'m [String]) -> Option<&'m str> {
+    let folder_name = glob.split('/').rfind(|part| !part.contains(['*', '?', '[', '{', '.']))?;
     let folders = manifests.iter().filter_map(|path| Some(path.rsplit_once('/')?.0));
-    let named = format!("/{}", named.to_lowercase());
-    folders.into_iter().find(|folder| format!("/{folder}").ends_with(&named))
+    let path_end = format!("/{}", folder_name.to_lowercase());
+    folders.into_iter().find(|folder| format!("/{folder}").ends_with(&path_end))
 }
 
 /// Checks one of `lints`. `manifests` are the paths of all manifests, if they are known.
 pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Findings) {
     if let Some((_, node)) = lint.get("in")
-        && let Some(glob) = findings.glob(node, "files", "legacy/**")
+        && let Some(glob) = findings.check_glob(node, "files", "legacy/**")
     {
         let manifests = manifests.unwrap_or_default();
         if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-            let similar_folder = folder_named_in(glob.written(), manifests);
+            let similar_folder = find_similar_folder(glob.pattern(), manifests);
             let near = similar_folder.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
             findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
         }
@@ -177,17 +178,17 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     let Some((_, node)) = lint.get("code") else { return };
     let (Some(code), span) = (node.text(), node.span.clone()) else { return };
     let level = lint.get("level").and_then(|(_, level)| level.text()).unwrap_or_default();
-    if codes::of(code).is_none() {
+    if codes::find_code(code).is_none() {
         let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
         let fault = findings.report(texts::NO_CODE, span, &[]);
         if let Some(near) = likely_candidates(code, &names).first() {
             fault.help(format!("did you mean `{near}`?"));
         }
-    } else if level == "allow" && FIRM.contains(&code) {
+    } else if level == "allow" && FIXED_WARNINGS.contains(&code) {
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)
-        && !FIRM.contains(&code)
-        && !WARNINGS.contains(&code)
+        && !FIXED_WARNINGS.contains(&code)
+        && !ADJUSTABLE_WARNINGS.contains(&code)
     {
         findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }
@@ -203,7 +204,11 @@ mod tests {
         for case in corpus::cases() {
             let warnings = case.report.lines().filter_map(|line| line.strip_prefix("warning["));
             for code in warnings.filter_map(|rest| rest.split(']').next()) {
-                assert!(WARNINGS.contains(&code) || FIRM.contains(&code), "{}: {code}", case.name);
+                assert!(
+                    ADJUSTABLE_WARNINGS.contains(&code) || FIXED_WARNINGS.contains(&code),
+                    "{}: {code}",
+                    case.name
+                );
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Adds the line of text to faults that only have an origin.
 //!
-//! Faults that span fields or documents are found when the texts are gone. The files with such
-//! faults are read again, also to know which parts are secret. A file that changed meanwhile is
-//! shown as it is now, with its secrets hidden.
+//! Faults that span fields or documents are found after the texts were dropped. Files with such
+//! faults are read again, also to find their secret parts. If a file changed meanwhile, its current
+//! text is shown, with its secrets hidden.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
-    faults::{Faults, KeyPart, LocatedFault, MOST, More, NodePosition},
-    mask::Quality,
-    parallel::for_each,
+    faults::{Faults, HiddenFaults, KeyPart, LocatedFault, MAX_SHOWN_FAULTS, NodePosition},
+    mask::TextState,
+    parallel::map_parallel,
     read::{self, ManifestFile},
 };
 use crate::{
@@ -21,8 +21,8 @@ use crate::{
     yaml::{self, MappingKey, Node, NodeValue, Parsed},
 };
 
-/// For each file that was read: how many faults are shown already, and how many are not.
-pub(super) type Counts = BTreeMap<FileName, (usize, More)>;
+/// For each file that was read: the number of faults shown so far, and of faults not shown.
+pub(super) type Counts = BTreeMap<FileName, (usize, HiddenFaults)>;
 
 /// The faults with their places, without duplicates, and how many of each file are not shown.
 pub(super) fn place_faults(
@@ -30,15 +30,15 @@ pub(super) fn place_faults(
     mut counts: Counts,
     files: &[ManifestFile],
 ) -> Vec<Diagnostic> {
-    let faults = limit_faults(faults.found, &mut counts);
+    let faults = limit_faults(faults.items, &mut counts);
     let mut spots: BTreeMap<FileName, BTreeSet<&NodePosition>> = BTreeMap::new();
     for fault in &faults {
-        for spot in std::iter::once(&fault.at).chain(&fault.related) {
+        for spot in std::iter::once(&fault.position).chain(&fault.related) {
             spots.entry(spot.origin.file.clone()).or_default().insert(spot);
         }
     }
     let places: BTreeMap<NodePosition, SourceLocation> =
-        for_each(spots.into_iter().collect(), |(name, spots)| find_places(&name, spots, files))
+        map_parallel(spots.into_iter().collect(), |(name, spots)| find_places(&name, spots, files))
             .into_iter()
             .flatten()
             .collect();
@@ -56,7 +56,7 @@ fn limit_faults(
     counts: &mut Counts,
 ) -> Vec<LocatedFault<NodePosition>> {
     fn key(fault: &LocatedFault<NodePosition>) -> impl Ord {
-        (&fault.at, fault.severity, fault.code, &fault.message)
+        (&fault.position, fault.severity, fault.code, &fault.message)
     }
     faults.sort_by(|one, other| key(one).cmp(&key(other)));
     let mut faults = faults.into_iter().peekable();
@@ -69,8 +69,8 @@ fn limit_faults(
         if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
             *label += &format!(" and {others} more");
         }
-        let (shown, hidden) = counts.entry(first.at.origin.file.clone()).or_default();
-        if *shown < MOST {
+        let (shown, hidden) = counts.entry(first.position.origin.file.clone()).or_default();
+        if *shown < MAX_SHOWN_FAULTS {
             *shown += 1;
             limited.push(first);
         } else {
@@ -90,7 +90,7 @@ fn find_places(
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = SourceText::new(name.clone(), &text);
-    read::hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
+    read::hide_manifest_secrets(&mut source, &parsed, TextState::Doubtful);
     let positions = Positions::new(&parsed);
     let places = spots.into_iter().map(|spot| {
         let place = if text.is_empty() {
@@ -113,11 +113,12 @@ impl NodePosition {
         match &self.part {
             KeyPart::Key => key.span.clone(),
             KeyPart::Value => scalar_or_key_range(key, value),
-            KeyPart::Inner(names) => {
-                let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
-                inner.unwrap_or((key, value)).0.span.clone()
+            KeyPart::NestedKey(names) => {
+                let inner_entry =
+                    names.iter().try_fold((key, value), |(_, value), name| value.get(name));
+                inner_entry.unwrap_or((key, value)).0.span.clone()
             }
-            KeyPart::Within(inner_name) => {
+            KeyPart::NestedValue(inner_name) => {
                 let mut mappings = std::iter::once(value).chain(value.items());
                 match mappings.find_map(|mapping| mapping.get(inner_name)) {
                     Some((key, value)) => scalar_or_key_range(key, value),
@@ -126,7 +127,7 @@ impl NodePosition {
                         .unwrap_or_else(|| scalar_or_key_range(key, value)),
                 }
             }
-            KeyPart::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
+            KeyPart::ListItem(text) => find_item(value, text).unwrap_or(&key.span).clone(),
         }
     }
 }
@@ -148,7 +149,7 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     node.children().find_map(|inner| find_item(inner, text))
 }
 
-/// All keys and values of a text, by the byte at which they begin.
+/// All keys and values of a text, by their first byte.
 #[derive(Default)]
 struct Positions<'p> {
     /// Each key with its value. Of merged ones, the outermost.
@@ -160,16 +161,16 @@ struct Positions<'p> {
 impl<'p> Positions<'p> {
     fn new(parsed: &'p Parsed) -> Self {
         let mut positions = Self::default();
-        parsed.documents.iter().for_each(|document| positions.add(document));
+        parsed.documents.iter().for_each(|document| positions.add_node(document));
         positions
     }
 
-    fn add(&mut self, node: &'p Node) {
+    fn add_node(&mut self, node: &'p Node) {
         steps::step();
         self.nodes.entry(node.span.start).or_insert(node);
         for (key, value) in node.entries() {
             self.keys.entry(key.span.start).or_insert((key, value));
         }
-        node.children().for_each(|inner| self.add(inner));
+        node.children().for_each(|inner| self.add_node(inner));
     }
 }

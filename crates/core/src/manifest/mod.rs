@@ -34,14 +34,16 @@ pub use config::{Config, Manages};
 pub use include::Includes;
 pub use layer::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, TracedValue};
 pub use lints::{Lint, Warnings};
-pub use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of, is_manifest_name};
-pub use report::counted;
+pub use read::files::{
+    MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, folder_of, is_manifest_name,
+};
+pub use report::describe_counts;
 pub use surroundings::LoadEnvironment;
 
 use check::CheckContext;
 use faults::{Findings, LocatedFault, texts};
 use jiff::civil::Date;
-use mask::Quality;
+use mask::TextState;
 use read::{ManifestFile, files};
 use schema::Checker;
 use surroundings::Root;
@@ -69,7 +71,7 @@ pub struct Loaded {
     /// The paths of all manifests, by their names in messages.
     pub paths: BTreeMap<FileName, PathBuf>,
     /// The number of manifests that were named or are in the named folder.
-    pub named: usize,
+    pub named_file_count: usize,
     /// The declarations of the named manifests; `None` if any manifest has an error.
     pub desired: Option<Desired>,
     /// The rules that include undeclared groups and projects, if any.
@@ -89,7 +91,9 @@ impl Loaded {
     pub fn retain_warnings(&mut self, wanted: impl Fn(&SourceLocation) -> bool) {
         let has_wanted_place =
             |diagnostic: &Diagnostic| diagnostic.place.as_ref().is_none_or(&wanted);
-        self.diagnostics.retain(|of| of.severity == Severity::Error || has_wanted_place(of));
+        self.diagnostics.retain(|diagnostic| {
+            diagnostic.severity == Severity::Error || has_wanted_place(diagnostic)
+        });
         self.warnings.retain(has_wanted_place);
     }
 
@@ -108,30 +112,34 @@ impl Loaded {
     }
 }
 
-/// Reads all manifests that belong to `named`, a folder or a file, and their `undrift.yaml`.
-pub fn load(named: &Path, environment: &LoadEnvironment) -> Loaded {
-    load_with(named, environment, &Options::default())
+/// Reads all manifests that belong to the folder or file `named_path`, and their `undrift.yaml`.
+pub fn load(named_path: &Path, environment: &LoadEnvironment) -> Loaded {
+    load_with(named_path, environment, &Options::default())
 }
 
 /// Options for loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// Texts that replace the content of files with these names, or are added as files.
-    pub instead: Option<&'a BTreeMap<FileName, String>>,
+    /// Texts by file name. Each replaces the content of that file, or is added as a new file.
+    pub replaced_texts: Option<&'a BTreeMap<FileName, String>>,
     /// Requests a [`Trace`] of each group and project whose path matches one of these.
-    pub traced: &'a [Glob],
-    /// Whether files that manifests name are elsewhere, so missing ones are not reported.
-    pub without_files: bool,
+    pub traced_globs: &'a [Glob],
+    /// If true, missing files that manifests name are not reported: they are elsewhere.
+    pub allows_missing_files: bool,
 }
 
 /// Loads with `options`.
-pub fn load_with(named: &Path, environment: &LoadEnvironment, options: &Options<'_>) -> Loaded {
+pub fn load_with(
+    named_path: &Path,
+    environment: &LoadEnvironment,
+    options: &Options<'_>,
+) -> Loaded {
     let mut diagnostics = Diagnostics::default();
-    let folder = files::folder_of(named);
+    let folder = files::folder_of(named_path);
     let root = Root::find(folder, environment);
-    let mut manifest_files = files::find(named, &root, environment, &mut diagnostics);
-    if let Some(instead) = options.instead {
-        manifest_files = files::replace_texts(manifest_files, instead);
+    let mut manifest_files = files::find(named_path, &root, environment, &mut diagnostics);
+    if let Some(replacements) = options.replaced_texts {
+        manifest_files = files::replace_texts(manifest_files, replacements);
     }
     let root_paths = manifest_files.iter().map(|file| {
         let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
@@ -144,28 +152,29 @@ pub fn load_with(named: &Path, environment: &LoadEnvironment, options: &Options<
         manages: config.manages.clone(),
         release: config.service.release,
         today: environment.today,
-        files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
+        files: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
     };
-    let is_above = root.is_configured && root.folder != named;
+    let is_above = root.is_configured && root.folder != named_path;
     let root_name = is_above.then(|| root.name(&root.folder));
     let paths: BTreeMap<_, _> =
         manifest_files.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
     let named_files = manifest_files.iter().filter(|file| file.is_named).count();
-    let only = if let [only] = &*manifest_files { Some(only.name.clone()) } else { None };
+    let only_file = if let [only] = &*manifest_files { Some(only.name.clone()) } else { None };
     let (desired, includes, traces) =
-        read_layer_check(manifest_files, context, options.traced, &mut diagnostics);
+        read_layer_check(manifest_files, context, options.traced_globs, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
         paths.keys().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place =
-            SourceLocation::file(only.unwrap_or_else(|| environment.display_path(named).into()));
+        let place = SourceLocation::file(
+            only_file.unwrap_or_else(|| environment.display_path(named_path).into()),
+        );
         report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
     Loaded {
         root_name,
         root: root.folder,
-        named: named_files,
+        named_file_count: named_files,
         paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),
@@ -176,27 +185,29 @@ pub fn load_with(named: &Path, environment: &LoadEnvironment, options: &Options<
     }
 }
 
-/// Reports that nothing is declared: that is probably a mistake, which "nothing to do" would hide.
+/// Reports that nothing is declared: probably a mistake, which "nothing to do" would hide.
 fn report_nothing_declared(
     idle_rule: Option<SourceLocation>,
-    files: SourceLocation,
+    searched_place: SourceLocation,
     diagnostics: &mut Diagnostics,
 ) {
-    let (at, help) = match idle_rule {
+    let (place, help) = match idle_rule {
         Some(rule) => (
             rule,
             "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
         ),
-        None => (files, "each document starts with `kind: Project` and `path: ...`"),
+        None => (searched_place, "each document starts with `kind: Project` and `path: ...`"),
     };
-    // There is nothing that a rule could be about, whatever its glob.
+    // Nothing is declared, so no rule can match, whatever its glob.
     let expression = Some(texts::IDLE_EXPRESSION[3]);
     diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == expression);
-    let none = Diagnostic::error("no-manifests", "no manifest here declares a group or project");
-    diagnostics.push(none.at(at).help(help));
+    let nothing_declared =
+        Diagnostic::error("no-manifests", "no manifest here declares a group or project");
+    diagnostics.push(nothing_declared.at_place(place).help(help));
 }
 
-/// The declarations of manifests with these `texts` only, for a service as `config` describes it.
+/// Loads manifests from `texts` alone and returns their declarations. `config` describes the
+/// service.
 ///
 /// # Errors
 /// Their faults.
@@ -206,25 +217,25 @@ pub fn load_texts(
     config: &Config,
 ) -> Result<Desired, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let files = texts.into_iter().map(|(name, text)| ManifestFile::of_text(name, text)).collect();
+    let files = texts.into_iter().map(|(name, text)| ManifestFile::from_text(name, text)).collect();
     let config::ServiceConfig { tier, release, .. } = config.service;
     let context = CheckContext { tier, manages: None, release, today, files: None };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
-/// True if something new may have `path`.
+/// True if a new group or project can have this `path`.
 pub fn may_be_created(scope: Scope, path: &str) -> bool {
     check::path::check(scope, path, true).is_ok()
 }
 
-/// The text of a manifest that was loaded without a fault, without its secrets. Texts in `plain`
-/// are shown.
+/// Hides the secrets in the text of a manifest that was loaded without a fault. Texts in `plain`
+/// stay visible.
 pub fn hide_secrets(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = SourceText::new("", text);
-    read::hide_manifest_secrets(&mut source, &parsed, Quality::Loaded);
-    source.shown(|hidden| {
+    read::hide_manifest_secrets(&mut source, &parsed, TextState::Loaded);
+    source.visible_text(|hidden| {
         // A block text keeps its last line feed.
         let hidden = format!("{hidden}\n");
         let parsed = yaml::parse(&hidden);
@@ -232,28 +243,30 @@ pub fn hide_secrets(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// The faults of a seed of the sandbox, which is one document of `schema`, and the fault that `refused`
-/// finds in it. The lines do not show the value at `secret`, a JSON pointer into the schema.
+/// The faults of a sandbox seed: one document of `schema`. `find_refusal` may add one more fault.
+/// Quoted lines hide the value at `secret`, a JSON pointer into the schema.
 pub fn find_seed_faults(
     text: &str,
     name: FileName,
     schema: Json,
     secret: &str,
-    refused: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
+    find_refusal: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
 ) -> Diagnostics {
     let mut marked = schema.clone();
     if let Some(secret) = marked.pointer_mut(secret) {
         Field::mark_sensitive(secret);
     }
-    let ((), faults) = Findings::of_file(name, text, &marked, |parsed, findings| {
+    let ((), faults) = Findings::collect_from_file(name, text, &marked, |parsed, findings| {
         if !findings.is_empty() {
             return;
         }
-        if let Some((kind, _)) = parsed.documents.iter().find_map(|document| document.get("kind")) {
-            findings.report(texts::MANIFEST_IN_SEED, kind.span.clone(), &[]);
+        if let Some((kind_key, _)) =
+            parsed.documents.iter().find_map(|document| document.get("kind"))
+        {
+            findings.report(texts::MANIFEST_IN_SEED, kind_key.span.clone(), &[]);
         } else if let [document] = &parsed.documents[..] {
             drop(findings.add_schema(document, &Checker::new(schema)));
-            if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
+            if let Some((message, at)) = find_refusal(document).filter(|_| findings.is_empty()) {
                 findings.push(LocatedFault::error("value", message, at));
             }
         } else {
@@ -264,31 +277,31 @@ pub fn find_seed_faults(
     faults.into_iter().collect()
 }
 
-/// Reads, layers and checks `files`, and traces the containers at `traced`.
+/// Reads, layers and checks `files`, and traces the containers that `traced_globs` match.
 fn read_layer_check(
     files: Vec<ManifestFile>,
     context: CheckContext,
-    traced: &[Glob],
+    traced_globs: &[Glob],
     diagnostics: &mut Diagnostics,
 ) -> (Desired, Option<Includes>, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
     let (mut is_partial, mut described_sections) = (false, Vec::new());
-    for (file, read) in
-        files.iter().zip(parallel::for_each(files.iter().collect(), read::read_file))
+    for (file, content) in
+        files.iter().zip(parallel::map_parallel(files.iter().collect(), read::read_file))
     {
-        if !read.diagnostics.is_empty() {
-            counts.insert(file.name.clone(), (read.diagnostics.len(), read.hidden_faults));
+        if !content.diagnostics.is_empty() {
+            counts.insert(file.name.clone(), (content.diagnostics.len(), content.hidden_faults));
         }
-        is_partial |= read.is_partial;
-        described_sections.extend(read.described);
-        diagnostics.extend(read.diagnostics);
-        documents.extend(read.documents);
+        is_partial |= content.is_partial;
+        described_sections.extend(content.described);
+        diagnostics.extend(content.diagnostics);
+        documents.extend(content.documents);
     }
     for section in described_sections {
         let message = format!("unknown key `{section}`");
         diagnostics.retain(|fault| fault.message != message);
     }
-    let mut layered = layer::merge_documents(documents, traced);
+    let mut layered = layer::merge_documents(documents, traced_globs);
     let rules = std::mem::take(&mut layered.rules);
     let mut traces = std::mem::take(&mut layered.traces);
     traces.retain(Trace::is_named);
@@ -300,7 +313,7 @@ fn read_layer_check(
     }
     diagnostics.extend(locate::place_faults(faults, counts, &files));
     if diagnostics.has_errors() {
-        // A rule may be for a document with an error.
+        // A rule that seems idle may match a document that has an error.
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
     match Includes::new(rules, context, files, paths) {

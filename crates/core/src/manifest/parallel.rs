@@ -11,7 +11,10 @@ use crate::steps;
 
 /// Does `work` on every item and drops the item afterwards. The results have the order of the
 /// items.
-pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub(super) fn map_parallel<T: Send, R: Send>(
+    items: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     if threads < 2 {
         return items.into_iter().map(work).collect();
@@ -22,12 +25,12 @@ pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
             let tasks =
                 iter::from_fn(|| queue.lock().unwrap_or_else(PoisonError::into_inner).next());
             let results: Vec<_> = tasks.map(|(at, item)| (at, work(item))).collect();
-            (results, steps::so_far())
+            (results, steps::count())
         };
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run_worker)).collect();
         let finished = workers.into_iter().flat_map(|worker| {
-            let (results, taken) = worker.join().unwrap_or_else(|cause| resume_unwind(cause));
-            steps::add(taken);
+            let (results, step_count) = worker.join().unwrap_or_else(|cause| resume_unwind(cause));
+            steps::add(step_count);
             results
         });
         finished.collect()
@@ -44,7 +47,7 @@ mod tests {
     fn results_have_the_order_of_the_items() {
         let items: Vec<_> = (0..1000).collect();
         let doubled: Vec<_> = items.iter().map(|item| item * 2).collect();
-        assert_eq!(for_each(items, |item| item * 2), doubled);
-        assert_eq!(for_each(Vec::new(), |item: u8| item), [0; 0]);
+        assert_eq!(map_parallel(items, |item| item * 2), doubled);
+        assert_eq!(map_parallel(Vec::new(), |item: u8| item), [0; 0]);
     }
 }

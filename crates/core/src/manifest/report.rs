@@ -12,9 +12,10 @@ impl Loaded {
             Some(desired) => {
                 let summary = summary.map(|summary| format!("no errors, {summary}"));
                 let summary = summary.as_deref().unwrap_or("no problems found");
-                let of_all = self.root_name.as_ref().map(|_| format!("{} of ", self.named));
-                let (of_all, all) = (of_all.unwrap_or_default(), self.describe_files());
-                (format!("{} in {of_all}{all}: {summary}", counted(desired)), 0)
+                let named_count =
+                    self.root_name.as_ref().map(|_| format!("{} of ", self.named_file_count));
+                let (of_all, all_files) = (named_count.unwrap_or_default(), self.describe_files());
+                (format!("{} in {of_all}{all_files}: {summary}", describe_counts(desired)), 0)
             }
             None => (format!("{}: {}", self.describe_files(), summary.unwrap_or_default()), 3),
         };
@@ -33,8 +34,9 @@ impl Loaded {
     }
 }
 
-/// The number of declared containers in words: at least projects, and other scopes that have some.
-pub fn counted(desired: &Desired) -> String {
+/// The number of declared groups and projects as text, such as `2 groups and 1 project`. A scope
+/// without containers is left out, except projects if there are none at all.
+pub fn describe_counts(desired: &Desired) -> String {
     let scopes = [Scope::Group, Scope::Project];
     let [groups, projects] = scopes.map(|scope| text::count(desired.count(scope), scope.noun()));
     match scopes.map(|scope| desired.count(scope)) {

@@ -49,26 +49,28 @@ pub(super) struct Root {
 /// How messages name files below the root.
 #[derive(Clone, Debug)]
 enum FileNaming {
-    /// By the name of the root, which is what was named.
-    Named(String),
+    /// By the name of the root, which is the named folder.
+    ByRootName(String),
     /// Relative to this folder, because the root is above.
-    From(PathBuf),
+    RelativeTo(PathBuf),
 }
 
 impl Root {
-    /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
-    /// upwards to the root of the repository.
-    pub(super) fn find(named: &Path, environment: &LoadEnvironment) -> Self {
-        let seen = FileNaming::Named(environment.display_path(named));
-        let mut root = Self { folder: named.to_owned(), is_configured: false, naming: seen };
-        let Ok(real) = named.canonicalize() else { return root };
-        for folder in real.ancestors() {
+    /// The root of the manifests in `named_folder`: the closest folder with an `undrift.yaml`,
+    /// searched upwards to the root of the repository.
+    pub(super) fn find(named_folder: &Path, environment: &LoadEnvironment) -> Self {
+        let root_naming = FileNaming::ByRootName(environment.display_path(named_folder));
+        let mut root =
+            Self { folder: named_folder.to_owned(), is_configured: false, naming: root_naming };
+        let Ok(real_folder) = named_folder.canonicalize() else { return root };
+        for folder in real_folder.ancestors() {
             if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
                 root.is_configured = true;
-                if folder != real {
-                    let here = environment.folder.canonicalize();
-                    root.naming =
-                        FileNaming::From(here.unwrap_or_else(|_| environment.folder.clone()));
+                if folder != real_folder {
+                    let working_folder = environment.folder.canonicalize();
+                    root.naming = FileNaming::RelativeTo(
+                        working_folder.unwrap_or_else(|_| environment.folder.clone()),
+                    );
                     folder.clone_into(&mut root.folder);
                 }
                 break;
@@ -83,7 +85,7 @@ impl Root {
     /// The name in messages of `path`, which is the root or below it.
     pub(super) fn name(&self, path: &Path) -> String {
         match &self.naming {
-            FileNaming::Named(name) => {
+            FileNaming::ByRootName(name) => {
                 let inner = path.strip_prefix(&self.folder).unwrap_or(path);
                 match (join_components(inner.components()), name.as_str()) {
                     (inner, ".") => inner,
@@ -91,7 +93,7 @@ impl Root {
                     (inner, name) => format!("{}/{inner}", name.trim_end_matches('/')),
                 }
             }
-            FileNaming::From(here) => relative_path(here, path),
+            FileNaming::RelativeTo(base_folder) => relative_path(base_folder, path),
         }
     }
 }
@@ -101,13 +103,14 @@ fn relative_path(folder: &Path, path: &Path) -> String {
     if let Ok(inner) = path.strip_prefix(folder) {
         return join_components(inner.components());
     }
-    let shared = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let shared_count =
+        folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     // Paths that share only `/` are not made relative.
-    if shared < 2 {
+    if shared_count < 2 {
         return join_components(path.components());
     }
-    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
-    join_components(up.chain(path.components().skip(shared)))
+    let parent_steps = folder.components().skip(shared_count).map(|_| Component::ParentDir);
+    join_components(parent_steps.chain(path.components().skip(shared_count)))
 }
 
 fn join_components<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {

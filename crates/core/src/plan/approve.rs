@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, extend_closure, saved::PlanComparison};
+use super::{Plan, extend_until_stable, saved::PlanComparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
@@ -23,17 +23,17 @@ use crate::{
     text::{count, escape},
 };
 
-/// Everything stops if more containers than these, and more than this share of all, are left out.
-const MOST_LEFT_OUT: usize = 3;
-const LARGEST_SHARE: f64 = 0.05;
+/// Nothing runs if more containers than this number, and more than this share, are skipped.
+const MAX_LEFT_OUT: usize = 3;
+const MAX_LEFT_OUT_SHARE: f64 = 0.05;
 
-/// Whether so many of `all` are left out that everything stops.
-fn is_too_much(skipped: usize, all: usize) -> bool {
-    skipped > MOST_LEFT_OUT && skipped as f64 > all as f64 * LARGEST_SHARE
+/// True if so many of `total` containers are skipped that nothing may run.
+fn are_too_many_skipped(skipped: usize, total: usize) -> bool {
+    skipped > MAX_LEFT_OUT && skipped as f64 > total as f64 * MAX_LEFT_OUT_SHARE
 }
 
 /// The path of a refusal for the run as a whole.
-pub(super) const EVERYTHING: &str = "**";
+pub(super) const WHOLE_RUN: &str = "**";
 
 /// How much of a plan may be left out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,18 +49,18 @@ pub struct Policy<'s> {
 #[derive(Debug)]
 pub struct Approved<'p> {
     plan: &'p Plan,
-    skipped: BTreeSet<Arc<str>>,
+    skipped_paths: BTreeSet<Arc<str>>,
 }
 
 impl Approved<'_> {
     /// The steps that run, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> + Clone {
-        self.plan.steps.iter().filter(|step| !self.skipped.contains(&step.address.path))
+        self.plan.steps.iter().filter(|step| !self.skipped_paths.contains(&step.address.path))
     }
 
     /// Whether all of the container at `path` that differs is in the approved part.
-    pub fn covers(&self, path: &str) -> bool {
-        self.plan.limited.is_none() && !self.skipped.contains(path)
+    pub fn covers_container(&self, path: &str) -> bool {
+        self.plan.limited.is_none() && !self.skipped_paths.contains(path)
     }
 
     /// The live state of the container at `path` when the plan was made.
@@ -118,10 +118,11 @@ impl Plan {
         today: Date,
     ) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
-        let valid: Vec<_> = acknowledgements.iter().filter(|ack| !ack.is_over(today)).collect();
+        let valid: Vec<_> = acknowledgements.iter().filter(|ack| !ack.has_expired(today)).collect();
         let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
-        let excesses: Vec<_> = valid.iter().map(|ack| excess_of(ack, &refusals, &valid)).collect();
+        let excesses: Vec<_> =
+            valid.iter().map(|ack| excess_reason(ack, &refusals, &valid)).collect();
         for refusal in refusals {
             let mut granted = None;
             for (at, ack) in valid.iter().copied().enumerate() {
@@ -158,7 +159,7 @@ impl Plan {
     pub fn is_refused(&self) -> bool {
         self.refusals
             .iter()
-            .any(|refusal| &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach)
+            .any(|refusal| &*refusal.address.path == WHOLE_RUN || refusal.guard == Guard::Reach)
     }
 
     /// Decides what may run: all containers without a problem, a refusal or an unreadable scope.
@@ -172,27 +173,30 @@ impl Plan {
         }
         let all = self.projects + self.groups;
         // Containers outside the saved plan are left out too, but are no sign of a common cause.
-        let apart = self.not_in_saved(policy.saved);
+        let not_saved = self.not_in_saved(policy.saved);
         if policy.all_or_nothing {
-            broken.extend(apart.iter().cloned());
+            broken.extend(not_saved.iter().cloned());
         }
-        let what = || match self.groups {
+        let describe_broken = || match self.groups {
             0 => format!("{} of {} cannot be applied", broken.len(), count(all, "project")),
             _ => format!("{} of {all} groups and projects cannot be applied", broken.len()),
         };
         if !broken.is_empty() && policy.all_or_nothing {
-            return Err(Blocked(format!("{}, and `--all-or-nothing` was given", what())));
-        }
-        if is_too_much(broken.len(), all) {
             return Err(Blocked(format!(
-                "{}: more than {MOST_LEFT_OUT} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
-                what(),
-                LARGEST_SHARE * 100.0
+                "{}, and `--all-or-nothing` was given",
+                describe_broken()
             )));
         }
-        broken.extend(apart);
+        if are_too_many_skipped(broken.len(), all) {
+            return Err(Blocked(format!(
+                "{}: more than {MAX_LEFT_OUT} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
+                describe_broken(),
+                MAX_LEFT_OUT_SHARE * 100.0
+            )));
+        }
+        broken.extend(not_saved);
         // What depends on a step of a broken one is left out too.
-        extend_closure(&mut broken, |broken| {
+        extend_until_stable(&mut broken, |broken| {
             let whole = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
             let dependants = whole
                 .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
@@ -203,7 +207,7 @@ impl Plan {
             LeftOut { address: Address::container(path.clone()), steps }
         });
         let skipped = skipped.collect();
-        Ok((Approved { plan: self, skipped: broken }, skipped))
+        Ok((Approved { plan: self, skipped_paths: broken }, skipped))
     }
 }
 
@@ -213,12 +217,12 @@ impl Plan {
         let problems = self.problems.iter().map(|problem| &problem.address);
         let refusals = self.refusals.iter().map(|refusal| &refusal.address);
         let all = problems.chain(refusals).map(|address| &address.path);
-        all.chain(self.unread()).cloned().collect()
+        all.chain(self.unread_containers()).cloned().collect()
     }
 
     /// The containers that are left out because something in them could not be read.
-    pub fn unread(&self) -> BTreeSet<&Arc<str>> {
-        let closing = self.steps.iter().filter(|step| step.closes());
+    pub fn unread_containers(&self) -> BTreeSet<&Arc<str>> {
+        let closing = self.steps.iter().filter(|step| step.closes_container());
         let closing: BTreeSet<_> = closing.map(|step| &step.address.path).collect();
         self.incomplete
             .iter()
@@ -229,7 +233,7 @@ impl Plan {
 
     /// Whether so much is broken that nothing will be applied.
     pub fn is_mostly_broken(&self) -> bool {
-        is_too_much(self.broken_containers().len(), self.projects + self.groups)
+        are_too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
     }
 
     /// The containers with steps that differ from the `saved` plan.
@@ -243,19 +247,19 @@ impl Plan {
 }
 
 /// Whether an acknowledgement is about a refusal.
-fn is_about(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
+fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     let is_named = || match &*refusal.address.path {
-        EVERYTHING => ack.at.written() == EVERYTHING,
+        WHOLE_RUN => ack.selector.pattern() == WHOLE_RUN,
         // A glob within a glob: `acme/*` differs from `acme/**`.
         glob if refusal.guard == Guard::Reach => {
-            let (at, glob) = (ack.at.written().to_lowercase(), glob.to_lowercase());
+            let (at, glob) = (ack.selector.pattern().to_lowercase(), glob.to_lowercase());
             let is_above = |start: &str| is_literal(start) && glob.starts_with(start);
-            at == EVERYTHING || at == glob || at.strip_suffix("**").is_some_and(is_above)
+            at == WHOLE_RUN || at == glob || at.strip_suffix("**").is_some_and(is_above)
         }
         path if refusal.guard == Guard::Deletion => {
-            ack.at.written().to_lowercase() == path.to_lowercase()
+            ack.selector.pattern().to_lowercase() == path.to_lowercase()
         }
-        _ => ack.at.matches(&refusal.address),
+        _ => ack.selector.matches(&refusal.address),
     };
     ack.guard == refusal.guard && is_named()
 }
@@ -263,60 +267,63 @@ fn is_about(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
 /// True if an acknowledgement applies to a refusal, given all that are `valid`. One with a number
 /// leaves refusals to others that name them.
 fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowledgement]) -> bool {
-    is_about(ack, refusal)
-        && (ack.at_most.is_none()
-            || names_alone(ack, refusal)
-            || !valid.iter().any(|other| names_alone(other, refusal)))
+    names_refusal(ack, refusal)
+        && (ack.max_objects.is_none()
+            || names_exactly(ack, refusal)
+            || !valid.iter().any(|other| names_exactly(other, refusal)))
 }
 
 /// True if an acknowledgement is for one refusal alone, with its address as printed.
-fn names_alone(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
+fn names_exactly(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     ack.guard == refusal.guard
-        && ack.at.written().to_lowercase() == refusal.address.to_string().to_lowercase()
+        && ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
 
 /// The reason why an acknowledgement does not count, if the matching refusals exceed its `at_most`.
-fn excess_of(
+fn excess_reason(
     ack: &Acknowledgement,
     refusals: &[GuardRefusal],
     valid: &[&Acknowledgement],
 ) -> Option<String> {
-    let most = ack.at_most?;
-    let about: Vec<_> = refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
+    let max_objects = ack.max_objects?;
+    let matching: Vec<_> =
+        refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
     // A refusal of the whole run is about the same objects again.
-    let (again, others): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
-        about.iter().partition(|refusal| &*refusal.address.path == EVERYTHING);
-    let again = again.iter().map(|refusal| refusal.objects).max();
-    let others: usize = others.iter().map(|refusal| refusal.objects).sum();
+    let (whole_run, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
+        matching.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
+    let again = whole_run.iter().map(|refusal| refusal.objects).max();
+    let others: usize = single_refusals.iter().map(|refusal| refusal.objects).sum();
     let objects = others.max(again.unwrap_or(0));
-    let what = match about[..] {
+    let what = match matching[..] {
         [one] => format!("`{}` has {objects}", one.address),
-        _ => format!("the {} refusals that it matches have {objects} together", about.len()),
+        _ => format!("the {} refusals that it matches have {objects} together", matching.len()),
     };
-    let is_over = objects > most;
-    is_over.then(|| format!("the acknowledgement of `{ack}` allows at most {most}, and {what}"))
+    let is_over = objects > max_objects;
+    is_over
+        .then(|| format!("the acknowledgement of `{ack}` allows at most {max_objects}, and {what}"))
 }
 
-/// The reason why a glob that matches a refusal does not acknowledge it after a rename: otherwise a
-/// branch could choose by a rename which acknowledgements apply to it. A path without a wildcard
-/// leaves no choice.
+/// Returns the reason if a glob matches the refusal at its new path but not at a former one:
+/// otherwise a branch could choose its acknowledgements by a rename. A path without a wildcard
+/// always counts.
 fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
-    let written = ack.at.written().split('#').next().unwrap_or_default();
+    let written = ack.selector.pattern().split('#').next().unwrap_or_default();
     if refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
         return None;
     }
-    let of = match moves.former(path) {
+    let uncovered_path = match moves.former_paths(path) {
         None => "every former path".to_owned(),
         Some(former) => {
             let former = former.into_iter().find(|former| {
-                !ack.at.matches(&Address { path: (**former).into(), ..refusal.address.clone() })
+                !ack.selector
+                    .matches(&Address { path: (**former).into(), ..refusal.address.clone() })
             });
             format!("`{}`, the former path", escape(&former?))
         }
     };
     Some(format!(
-        "the acknowledgement of `{ack}` does not cover {of} of `{path}`; write `{}`",
+        "the acknowledgement of `{ack}` does not cover {uncovered_path} of `{path}`; write `{}`",
         refusal.acknowledgement
     ))
 }
@@ -324,7 +331,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves)
 fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
     let warning = Diagnostic::warning("acknowledgement", message.to_owned());
     match &ack.origin {
-        Some(origin) => warning.at(SourceLocation::from(origin)),
+        Some(origin) => warning.at_place(SourceLocation::from(origin)),
         None => warning,
     }
 }

@@ -15,50 +15,54 @@ use crate::{
 /// switch on.
 pub(super) type Switches = BTreeMap<Capability, bool>;
 
-/// What the declared switches do to a set of settings that close a section while all are off.
+/// The declared switch that decides about a section closed while all settings in `set` are off.
 pub(super) fn switch_effect(
     set: &[&'static str],
     switches: &Switches,
     is_off: impl Fn(&str) -> bool,
 ) -> Option<(Capability, bool)> {
-    let of = |name: &&'static str| {
+    let switch_of = |name: &&'static str| {
         let feature = Capability::Feature(name);
         Some((feature, *switches.get(&feature)?))
     };
-    let opens = set.iter().filter_map(of).find(|(_, opens)| *opens);
+    let opens = set.iter().filter_map(switch_of).find(|(_, opens)| *opens);
     // The others may be off without a declaration.
     opens.or_else(|| {
-        set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)))
+        set.iter()
+            .find_map(switch_of)
+            .filter(|_| set.iter().all(|n| switch_of(n).is_some() || is_off(n)))
     })
 }
 
 impl ContainerPlanner<'_> {
     /// True if the feature of the setting `name` is off.
-    pub(super) fn is_off(&self, name: &str) -> bool {
+    pub(super) fn is_feature_off(&self, name: &str) -> bool {
         match &self.live.presence {
-            Presence::Here(_, facts) => facts.disabled.contains(name),
+            Presence::Here(_, facts) => facts.disabled_settings.contains(name),
             _ => false,
         }
     }
 
     /// Leaves out a section, because something that it needs is declared to be off.
-    pub(super) fn close(
+    pub(super) fn close_section(
         &self,
         section: &DeclaredSection,
         needed: Capability,
         plan: &mut ContainerPlan,
     ) {
-        let why = needed.reason(self.declared.scope).to_owned();
-        let note = Note::new(&self.at(section), Reason::Closed { why }, &section.origin);
+        let why = needed.order_reason(self.declared.scope).to_owned();
+        let note =
+            Note::new(&self.section_address(section), Reason::Closed { why }, &section.origin);
         plan.findings.notes.push(note);
-        plan.shut.insert(section.section.section);
+        plan.closed_sections.insert(section.section.section);
     }
 
     /// Turns what could not be compared into notes if it names entries of a section that a declared
     /// switch closes.
-    pub(super) fn close_with_named(&self, plan: &mut ContainerPlan) {
-        let shut = plan.shut.iter().filter_map(|name| self.live.sections.get(name));
-        let reasons: Vec<_> = shut.filter_map(|found| found.entries().err()).collect();
+    pub(super) fn close_unread_of_closed(&self, plan: &mut ContainerPlan) {
+        let closed_entries =
+            plan.closed_sections.iter().filter_map(|name| self.live.sections.get(name));
+        let reasons: Vec<_> = closed_entries.filter_map(|found| found.entries().err()).collect();
         let shut =
             plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));
         plan.findings.notes.extend(shut.map(|scope| {
@@ -68,7 +72,7 @@ impl ContainerPlanner<'_> {
     }
 
     /// Closes the sections of which an earlier step of this run switches the feature off.
-    pub(super) fn close_early(&self, plan: &mut ContainerPlan) {
+    pub(super) fn close_switched_off(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         if !effects.any(|effect| {
             matches!(
@@ -80,14 +84,14 @@ impl ContainerPlanner<'_> {
         }
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         let steps = &mut plan.findings.steps;
-        let closed = order::remove_closed(scope, caller, steps, |name| self.is_off(name));
+        let closed = order::remove_closed(scope, caller, steps, |name| self.is_feature_off(name));
         for (name, feature) in closed {
             let is_in = |address: &Address| address.section.is_some_and(|section| section == name);
             plan.findings.refusals.retain(|refusal| !is_in(&refusal.address));
             plan.findings.problems.retain(|problem| !is_in(&problem.address));
-            plan.compared.remove(name);
+            plan.compared_sections.remove(name);
             if let Some(section) = self.declared.section(name) {
-                self.close(section, feature, plan);
+                self.close_section(section, feature, plan);
             }
         }
         self.close_with_named_sections(plan);
@@ -95,7 +99,8 @@ impl ContainerPlanner<'_> {
 
     /// Leaves out the steps that name an entry of a closed section.
     pub(super) fn close_with_named_sections(&self, plan: &mut ContainerPlan) {
-        let closed = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
+        let closed =
+            plan.closed_sections.iter().map(|name| format!("{}/", self.address.section(name)));
         let closed: Vec<_> = closed.collect();
         let steps = plan.findings.steps.extract_if(.., |step| {
             step.waits_for().any(|named| closed.iter().any(|section| named.starts_with(section)))
@@ -107,8 +112,8 @@ impl ContainerPlanner<'_> {
     }
 
     /// What the declared switches keep from the container.
-    pub(super) fn switches(&self) -> Switches {
-        self.effects()
+    pub(super) fn declared_switches(&self) -> Switches {
+        self.own_effects()
             .filter_map(|(_, effect)| match effect {
                 Effect::Capability { what, before: false, after } => Some((what, after)),
                 _ => None,

@@ -11,14 +11,14 @@ use crate::{
     address::Address,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, subject},
+    desired::{Container, DeclaredSection, EntryPresence, subject_field},
     diff::{
         self, Action, DiffContext, Findings, Note, Problem, Reason, Step,
         texts::{self, words},
     },
     field::Scope,
     kind::{
-        Arrival, Capability, Effect, Facts, LiveNamespace, Names, NamespaceOwner, Shape, Target,
+        Capability, Effect, Facts, ImportState, LiveNamespace, Names, NamespaceOwner, Shape, Target,
     },
     level::OWNER,
     live::{Live, LiveEntries, Presence, entry_ids},
@@ -32,34 +32,34 @@ use crate::{
 pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let (address, names) = (declared.address(), collect_names(declared, live, settings));
-    let nothing = Facts { is_empty: true, ..Facts::default() };
+    let empty_facts = Facts { is_empty: true, ..Facts::default() };
     let new =
         |namespace| Target { namespace, ..Target::new(declared.scope, declared.path.clone()) };
     let (target, facts) = match &live.presence {
         Presence::Here(target, facts) => (Cow::Borrowed(target), facts),
-        Presence::Missing(target) => (Cow::Borrowed(target), &nothing),
+        Presence::Missing(target) => (Cow::Borrowed(target), &empty_facts),
         Presence::NoNamespace(group) => {
             let id = settings.created.id(Scope::Group, group);
             let created = id.map(|id| LiveNamespace { id, owner: NamespaceOwner::Group });
-            (Cow::Owned(new(created)), &nothing)
+            (Cow::Owned(new(created)), &empty_facts)
         }
-        _ => (Cow::Owned(new(None)), &nothing),
+        _ => (Cow::Owned(new(None)), &empty_facts),
     };
     let context = DiffContext {
         target: &target,
         container: &address,
         caller: &settings.caller,
-        is_empty: facts.is_empty,
+        has_no_branch: facts.is_empty,
         is_unlicensed: facts.is_unlicensed,
         personal_owner: facts.personal_owner,
-        names: &names,
-        inherited: live.inherited.as_ref(),
+        name_ids: &names,
+        levels_above: live.levels_above.as_ref(),
         entries_above: &live.entries_above,
         group_above: live.group_above.as_deref(),
         groups: &settings.groups,
         release: match live.release {
             DetectedRelease::Hidden => {
-                settings.release.map_or(DetectedRelease::Hidden, DetectedRelease::Is)
+                settings.release.map_or(DetectedRelease::Hidden, DetectedRelease::Known)
             }
             release => release,
         },
@@ -83,7 +83,7 @@ fn collect_names(declared: &Container, live: &Live, settings: &PlanSettings) -> 
     for section in catalogue::sections(declared.scope) {
         let Some(found) = live.sections.get(section.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.
-        if let (Ok(entries), Some((_, named))) = (found.entries(), subject(section)) {
+        if let (Ok(entries), Some((_, named))) = (found.entries(), subject_field(section)) {
             for (id, entry) in entries.iter().filter_map(|one| Some((one.id()?, one))) {
                 names.insert_name(named, id, &section.name(entry.fields.raw()));
             }
@@ -107,57 +107,61 @@ pub(super) struct ContainerPlanner<'a> {
 
 impl ContainerPlanner<'_> {
     /// The address of a section.
-    pub(super) fn at(&self, section: &DeclaredSection) -> Address {
+    pub(super) fn section_address(&self, section: &DeclaredSection) -> Address {
         self.address.section(section.section.section)
     }
 
     /// Compares a section. Held differences are only watched.
-    pub(super) fn compare(
+    pub(super) fn compare_section(
         &self,
         section: &DeclaredSection,
-        found: &LiveEntries,
+        live_entries: &LiveEntries,
     ) -> Result<Findings, Cause> {
-        let mut findings = diff::section(section, found, self.context)?;
-        self.settings.leave_held(section.section, &mut findings);
+        let mut findings = diff::section(section, live_entries, self.context)?;
+        self.settings.watch_held_steps(section.section, &mut findings);
         Ok(findings)
     }
 
     /// Plans a section that can be read only under `condition`. Held differences are only watched.
-    pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
+    pub(super) fn plan_possible_section(
+        &self,
+        section: &DeclaredSection,
+        condition: &'static str,
+    ) -> Findings {
         let mut findings = diff::plan_possible(section, condition, self.context);
-        self.settings.leave_held(section.section, &mut findings);
+        self.settings.watch_held_steps(section.section, &mut findings);
         findings
     }
 
     /// Whether a whole section is held.
     fn is_held(&self, section: &DeclaredSection) -> bool {
-        self.settings.held_until(&self.at(section)).is_some()
+        self.settings.held_until(&self.section_address(section)).is_some()
     }
 
     /// Plans a container that exists.
     pub(super) fn plan_existing(&self, facts: &Facts, plan: &mut ContainerPlan) {
-        if self.declared.life.absent().is_some() {
+        if self.declared.lifecycle.is_absent().is_some() {
             return self.plan_deletion(facts, plan);
         }
-        if let Some(arrival) = &facts.arrival {
+        if let Some(arrival) = &facts.import_state {
             return self.plan_arrival(arrival, plan);
         }
-        let switches = self.switches();
+        let switches = self.declared_switches();
         let writable = switches.get(&Capability::Writable).copied();
         // An undeclared container is never unarchived.
-        let is_closed = facts.archived && writable != Some(false);
-        if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
+        let is_closed = facts.is_archived && writable != Some(false);
+        if self.declared.including_glob.is_some() && (facts.deletion_mark.is_some() || is_closed) {
             return plan.close_vanished(self.declared);
         }
         if let Err(problem) = self.plan_restoration(facts, plan) {
             return plan.close(*problem);
         }
-        self.unlisted_projects(plan);
+        self.note_unlisted_projects(plan);
         // Restoring also unarchives, if the deletion mark had archived it.
-        let restored = facts.deleting.is_some().then_some(true);
+        let restored = facts.deletion_mark.is_some().then_some(true);
         let writable = writable.or(restored);
         let former = self.context.target.former.as_ref();
-        if facts.archived && writable != Some(true) {
+        if facts.is_archived && writable != Some(true) {
             return match former {
                 Some(former) => plan.close(self.archived_problem(&former.path)),
                 None => self.plan_archived(writable == Some(false), plan),
@@ -168,9 +172,9 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.close(*problem),
         }
         for section in self.ordered_sections() {
-            self.plan_section(section, (&switches, facts.archived), plan);
+            self.plan_section(section, (&switches, facts.is_archived), plan);
         }
-        self.arrange(plan);
+        self.finish_plan(plan);
     }
 
     /// Restores it if it is marked for deletion.
@@ -179,8 +183,9 @@ impl ContainerPlanner<'_> {
         facts: &Facts,
         plan: &mut ContainerPlan,
     ) -> Result<(), Box<Problem>> {
-        let Some(since) = &facts.deleting else { return Ok(()) };
-        let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
+        let Some(since) = &facts.deletion_mark else { return Ok(()) };
+        let may_restore =
+            self.settings.caller.is_administrator || facts.caller_level >= Some(OWNER);
         if !may_restore || self.context.target.former.is_some() {
             return Err(Box::new(self.deleting_problem(since.as_deref())));
         }
@@ -192,22 +197,24 @@ impl ContainerPlanner<'_> {
     fn plan_section(
         &self,
         section: &DeclaredSection,
-        closed: (&Switches, bool),
+        switch_state: (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
-        let unread = LiveEntries::Unreadable(Cause::new("not read"));
-        let found = self.live.sections.get(section.section.section).unwrap_or(&unread);
-        let mut findings = match self.compare(section, found) {
+        let not_read = LiveEntries::Unreadable(Cause::new("not read"));
+        let found = self.live.sections.get(section.section.section).unwrap_or(&not_read);
+        let mut findings = match self.compare_section(section, found) {
             Ok(findings) => findings,
-            Err(reason) => return self.plan_unread(section, reason, closed, plan),
+            Err(reason) => return self.plan_unread(section, reason, switch_state, plan),
         };
         self.drop_with_parents(section, &mut findings, &plan.findings.steps);
         if let (Shape::List, Ok(entries)) = (section.section.shape, found.entries()) {
-            let (at, steps, limits) = (self.at(section), &findings.steps, &self.settings.limits);
-            let refusal = guard::removals(&at, &section.origin, entries.len(), steps, limits);
+            let (at, steps, limits) =
+                (self.section_address(section), &findings.steps, &self.settings.limits);
+            let refusal =
+                guard::refuse_removals(&at, &section.origin, entries.len(), steps, limits);
             plan.findings.refusals.extend(refusal);
         }
-        plan.compared.insert(section.section.section);
+        plan.compared_sections.insert(section.section.section);
         plan.findings.extend(findings);
     }
 
@@ -221,25 +228,30 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) {
         let sets = section.section.home.closed_by.iter();
-        let mut lacked: Vec<_> =
-            sets.filter_map(|set| switch_effect(set, switches, |name| self.is_off(name))).collect();
+        let mut lacked: Vec<_> = sets
+            .filter_map(|set| switch_effect(set, switches, |name| self.is_feature_off(name)))
+            .collect();
         lacked.extend(is_archived.then_some((Capability::Writable, true)));
         // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, opens)| !opens);
         match closed.or(lacked.first()) {
             Some((_, true)) => {
                 let condition = "if it differs once it can be read";
-                plan.findings.extend(self.possible(section, condition));
+                plan.findings.extend(self.plan_possible_section(section, condition));
             }
-            Some((needed, false)) => self.close(section, *needed, plan),
+            Some((needed, false)) => self.close_section(section, *needed, plan),
             None if self.has_copied_parents(section, &plan.findings.steps) => {
                 let why =
                     format!("until the copies of its parents are removed: {}", reason.message);
-                let note = Note::new(&self.at(section), Reason::Waits { why }, &section.origin);
+                let note = Note::new(
+                    &self.section_address(section),
+                    Reason::Waits { why },
+                    &section.origin,
+                );
                 let fields: BTreeSet<_> = section.names().map(str::to_owned).collect();
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }
-            None => plan.add_incomplete(self.at(section), reason),
+            None => plan.add_incomplete(self.section_address(section), reason),
         }
     }
 
@@ -251,9 +263,9 @@ impl ContainerPlanner<'_> {
     }
 
     /// Considers all steps together, and sorts them.
-    fn arrange(&self, plan: &mut ContainerPlan) {
-        self.close_early(plan);
-        self.close_with_named(plan);
+    fn finish_plan(&self, plan: &mut ContainerPlan) {
+        self.close_switched_off(plan);
+        self.close_unread_of_closed(plan);
         self.refuse_low_access(plan);
         self.refuse_named_leavers(plan);
         self.repair_grants(plan);
@@ -262,10 +274,11 @@ impl ContainerPlanner<'_> {
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
-        let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
+        let refused =
+            guard::check_steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
-        order::arrange(scope, caller, &mut plan.findings.steps);
+        order::order_steps(scope, caller, &mut plan.findings.steps);
     }
 
     /// Drops the removals of entries whose parent is removed, and reports entries that are declared
@@ -277,30 +290,34 @@ impl ContainerPlanner<'_> {
         steps: &[Step],
     ) {
         let Some(parent) = section.section.home.parent else { return };
-        let Some(of) = catalogue::section(self.declared.scope, parent.section) else { return };
+        let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
+            return;
+        };
         let live = steps
             .iter()
             .filter(|step| {
                 step.action == Action::Delete
                     && !step.is_copy
-                    && step.address.section == Some(of.section)
+                    && step.address.section == Some(parent_kind.section)
             })
             .filter_map(Step::live_entry);
-        let gone: BTreeSet<_> = live.map(|live| of.name(live.fields.raw())).collect();
-        if gone.is_empty() {
+        let removed_parents: BTreeSet<_> =
+            live.map(|live| parent_kind.name(live.fields.raw())).collect();
+        if removed_parents.is_empty() {
             return;
         }
         findings.steps.retain(|step| {
             let above = step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
-            !above.and_then(Json::as_str).is_some_and(|name| gone.contains(name))
+            !above.and_then(Json::as_str).is_some_and(|name| removed_parents.contains(name))
         });
         for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
-            if let Some(name) = named.filter(|name| gone.contains(*name)) {
-                let words = words![noun = of.noun, name = escape(name)];
+            if let Some(name) = named.filter(|name| removed_parents.contains(*name)) {
+                let words = words![noun = parent_kind.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
-                let problem = Problem::of(texts::PARENT_REMOVED, words, &address, &entry.origin);
+                let problem =
+                    Problem::from_texts(texts::PARENT_REMOVED, words, &address, &entry.origin);
                 findings.problems.push(problem);
             }
         }
@@ -321,34 +338,34 @@ impl ContainerPlanner<'_> {
     }
 
     /// Plans a container whose contents have not arrived: nothing is written into it before.
-    fn plan_arrival(&self, arrival: &Arrival, plan: &mut ContainerPlan) {
+    fn plan_arrival(&self, arrival: &ImportState, plan: &mut ContainerPlan) {
         plan.arrival = Some(arrival.clone());
         match arrival {
-            Arrival::Running => {
+            ImportState::Running => {
                 let running = Cause::new("its contents are still being imported").transient();
                 let reason = running.help("run again when they are there");
                 plan.close_unread(self.address.clone(), reason);
             }
-            Arrival::Failed(why) => plan.close(self.import_problem(why.as_deref())),
+            ImportState::Failed(why) => plan.close(self.import_problem(why.as_deref())),
         }
     }
 
     /// Plans a container that is archived and stays archived.
-    fn plan_archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
-        plan.closed = Some(Cause::new("the project is archived"));
+    fn plan_archived(&self, is_as_declared: bool, plan: &mut ContainerPlan) {
+        plan.closed_cause = Some(Cause::new("the project is archived"));
         let opens = Effect::provides(Capability::Writable);
         let is_held_shut = |section: &&DeclaredSection| {
             self.is_held(section) && self.declared_effects(section).contains(&opens)
         };
         let by_hand = Reason::ArchivedByHand;
         plan.findings.notes.push(match self.ordered_sections().find(is_held_shut) {
-            Some(section) => Note::new(&self.at(section), by_hand, &section.origin),
-            None if !as_declared => Note::new(self.address, by_hand, &self.declared.origin),
+            Some(section) => Note::new(&self.section_address(section), by_hand, &section.origin),
+            None if !is_as_declared => Note::new(self.address, by_hand, &self.declared.origin),
             None => {
                 // Nothing else of it could be read than that it is archived.
                 let shuts = Effect::lacks(Capability::Writable);
-                let archiving = self.effects().filter(|(_, effect)| *effect == shuts);
-                plan.compared.extend(archiving.map(|(name, _)| name));
+                let archiving = self.own_effects().filter(|(_, effect)| *effect == shuts);
+                plan.compared_sections.extend(archiving.map(|(name, _)| name));
                 Note::new(self.address, Reason::Archived, &self.declared.origin)
             }
         });
@@ -362,7 +379,7 @@ impl ContainerPlanner<'_> {
 
     /// The effects of the container's own declared values, whether they differ or not. A held value
     /// counts as it is live.
-    pub(super) fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
+    pub(super) fn own_effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
             let name = section.section.section;
             let effects = match self.live.sections.get(name) {

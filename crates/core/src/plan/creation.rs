@@ -32,31 +32,33 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.close(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let inside =
-            ContainerPlanner { context: DiffContext { is_empty, ..self.context }, ..*self };
+        let inside = ContainerPlanner {
+            context: DiffContext { has_no_branch: is_empty, ..self.context },
+            ..*self
+        };
         for section in
             self.ordered_sections().filter(|section| !section.section.comes_with_container())
         {
             let is_off = |feature: &&'static str| {
-                plan.steps.iter().any(|step| step.takes(Capability::Feature(feature)))
+                plan.steps.iter().any(|step| step.removes_capability(Capability::Feature(feature)))
             };
             let mut sets = section.section.home.closed_by.iter();
             if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
-                self.close(section, Capability::Feature(set[0]), plan);
+                self.close_section(section, Capability::Feature(set[0]), plan);
                 continue;
             }
             // The section is empty, but ids of the users that it names may be unknown.
             let found =
                 self.live.sections.get(section.section.section).unwrap_or(&LiveEntries::Fresh);
-            let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
-            if comes_along && found.entries().is_ok() {
+            let may_be_filled = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
+            if may_be_filled && found.entries().is_ok() {
                 let condition = "unless the source of the project already has it";
-                plan.findings.extend(self.possible(section, condition));
+                plan.findings.extend(self.plan_possible_section(section, condition));
                 continue;
             }
-            match inside.compare(section, found) {
+            match inside.compare_section(section, found) {
                 Ok(findings) => plan.findings.extend(findings),
-                Err(reason) => plan.add_incomplete(self.at(section), reason),
+                Err(reason) => plan.add_incomplete(self.section_address(section), reason),
             }
         }
         self.close_with_named_sections(plan);
@@ -64,8 +66,8 @@ impl ContainerPlanner<'_> {
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
         self.note_side_effects(plan);
-        plan.findings.refusals.extend(guard::openings(&plan.findings.steps));
-        order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+        plan.findings.refusals.extend(guard::refuse_openings(&plan.findings.steps));
+        order::order_steps(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
     /// The creation step, with the sections that the same request sets. Fields that must wait
@@ -75,16 +77,16 @@ impl ContainerPlanner<'_> {
         create: &Declared,
         plan: &mut ContainerPlan,
     ) -> Result<Step, Box<Problem>> {
-        let (itself, _) = catalogue::container(self.declared.scope);
+        let (container_kind, _) = catalogue::container(self.declared.scope);
         let mut fields = self.creation_fields(create);
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
             let limit = self.group_limit(*section, name, field, plan)?;
-            let closes = constraints::over("create", None).any(|row| {
+            let closes = constraints::constraints_over("create", None).any(|row| {
                 let by = field.value.plain().filter(|_| row.by.field == *name);
                 by.is_some_and(|by| row.forbids(by, Scope::Project))
             });
-            let is_needed_open = self.declared.life.gets_projects && closes;
+            let is_needed_open = self.declared.lifecycle.may_get_projects && closes;
             let until = is_needed_open.then(|| "until the projects in it exist".to_owned());
             notes.extend(
                 until.or(limit).map(|reason| self.waiting_note(*section, name, field, reason)),
@@ -99,7 +101,7 @@ impl ContainerPlanner<'_> {
             .collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
-            match section.missing_switch(name, &values, None, true) {
+            match section.describe_wait(name, &values, None, true) {
                 Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
@@ -108,19 +110,22 @@ impl ContainerPlanner<'_> {
         let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
-        if let Some(problem) = self.context.creation_problem(itself, &step, &mut plan.findings) {
+        if let Some(problem) =
+            self.context.creation_problem(container_kind, &step, &mut plan.findings)
+        {
             return Err(Box::new(problem));
         }
-        let after = forms::plain(&values);
+        let after = forms::plain_fields(&values);
         let effects_of = |section: Section| section.rules().effects(None, &Object::new(), &after);
-        let along = self.sections_in_create().flat_map(|section| effects_of(section.section));
+        let section_effects =
+            self.sections_in_create().flat_map(|section| effects_of(section.section));
         let effects = std::iter::once(Effect::provides(Capability::Exists))
-            .chain(along.filter(|effect| match effect {
+            .chain(section_effects.filter(|effect| match effect {
                 Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
             .chain(self.preceding_moves())
-            .chain(effects_of(itself));
+            .chain(effects_of(container_kind));
         Ok(Step { effects: effects.collect(), ..step })
     }
 
@@ -134,14 +139,14 @@ impl ContainerPlanner<'_> {
         &'f self,
         create: &'f Declared,
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
-        let (itself, _) = catalogue::container(self.declared.scope);
-        let create_fields = create.iter().map(|(name, field)| (name, (itself, field)));
+        let (container_kind, _) = catalogue::container(self.declared.scope);
+        let create_fields = create.iter().map(|(name, field)| (name, (container_kind, field)));
         let along = self.sections_in_create().flat_map(|section| {
-            let met = |entry: &DesiredEntry| {
+            let resolved_values = |entry: &DesiredEntry| {
                 forms::resolve_conditions(section.section, &entry.values(), &Object::new())
             };
             section.entries.iter().flat_map(move |entry| {
-                let mut met = met(entry).unwrap_or_default();
+                let mut met = resolved_values(entry).unwrap_or_default();
                 entry.fields.iter().map(move |(name, field)| {
                     let value = met.remove(name).unwrap_or(field.value);
                     (name, (section.section, Sourced { value, ..field }))
@@ -162,19 +167,20 @@ impl ContainerPlanner<'_> {
     ) -> Result<Option<String>, Box<Problem>> {
         let context = self.context;
         let of_section = self.address.section(section.section);
-        let (limit, at) = match diff::fit(section, name, &field.value, context.release) {
-            Support::Unfit(limit) if section.shape == Shape::Container => {
+        let (limit, at) = match diff::release_support(section, name, &field.value, context.release)
+        {
+            Support::Unsupported(limit) if section.shape == Shape::Container => {
                 (Some(limit), self.address)
             }
-            Support::Unfit(limit) => (Some(limit), &of_section),
+            Support::Unsupported(limit) => (Some(limit), &of_section),
             support => {
-                if support == Support::Depends {
-                    plan.findings.ask(ExtraFact::Release);
+                if support == Support::UnknownRelease {
+                    plan.findings.add_question(ExtraFact::Release);
                 }
                 (context.group_limit(section, name, &field.value, &mut plan.findings), &of_section)
             }
         };
-        match limit.map(|limit| limit.problem(at, &field.origin)) {
+        match limit.map(|limit| limit.into_problem(at, &field.origin)) {
             Some(Ok(problem)) => Err(Box::new(problem)),
             Some(Err(reason)) => Ok(Some(reason)),
             None => Ok(None),

@@ -12,7 +12,7 @@ use super::Plan;
 use crate::{
     catalogue::operations,
     diff::{Action, Step},
-    operation::{AnyOp, minutes},
+    operation::{AnyOp, count_minutes},
 };
 
 /// The size of a plan.
@@ -63,15 +63,15 @@ pub struct Estimate {
 }
 
 impl Plan {
-    /// Estimates the time of all steps on a service with a limit of `a_minute` requests; `None`
+    /// Estimates the time of all steps on a service with a limit of `per_minute` requests; `None`
     /// below one minute, or without a limit.
     #[must_use]
-    pub fn estimated(mut self, a_minute: Option<u64>) -> Self {
-        self.estimate = a_minute.and_then(|a_minute| self.estimate(a_minute));
+    pub fn with_estimate(mut self, per_minute: Option<u64>) -> Self {
+        self.estimate = per_minute.and_then(|a_minute| self.estimate(a_minute));
         self
     }
 
-    fn estimate(&self, a_minute: u64) -> Option<Estimate> {
+    fn estimate(&self, per_minute: u64) -> Option<Estimate> {
         let mut calls: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         let mut read_back = BTreeSet::new();
         let (mut requests, mut rows) = (0, BTreeMap::new());
@@ -95,8 +95,8 @@ impl Plan {
         requests += read_back.len() as u64;
         let limited = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
         let estimates =
-            limited.chain([(None, requests, a_minute)]).map(|(operation, count, limit)| {
-                let seconds = 60 * minutes(count, limit);
+            limited.chain([(None, requests, per_minute)]).map(|(operation, count, limit)| {
+                let seconds = 60 * count_minutes(count, limit);
                 Estimate { requests, seconds, a_minute: limit, operation }
             });
         // Among equals, all requests together come last and win.

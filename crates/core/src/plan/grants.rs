@@ -8,12 +8,12 @@ use jiff::civil::Date;
 use super::{
     ContainerPlan,
     container::ContainerPlanner,
-    order::{narrows, visibility},
+    order::{narrows_visibility, visibility_change},
 };
 use crate::{
     address::Address,
     catalogue::{self, shares},
-    desired::{self, DeclaredSection, DesiredEntry, EntryPresence, Unlisted, subject},
+    desired::{self, DeclaredSection, DesiredEntry, EntryPresence, Unlisted, subject_field},
     diff::{
         Action, Findings, Held, Note, Problem, Reason, Step,
         texts::{self, words},
@@ -26,30 +26,31 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// The service may remove what rules grant to a group or user when its share is replaced or the membership
-    /// ends, although access stays. Plans the repair of those rules too.
+    /// Plans the repair of rules whose grants the service may remove when a share is replaced or a
+    /// membership ends although access stays.
     pub(super) fn repair_grants(&self, plan: &mut ContainerPlan) {
-        let gone: Vec<_> =
+        let losers: Vec<_> =
             plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
-        if gone.is_empty() {
+        if losers.is_empty() {
             return;
         }
-        let shut = plan.shut.clone();
-        let open =
-            self.ordered_sections().filter(|section| !shut.contains(section.section.section));
+        let closed_sections = plan.closed_sections.clone();
+        let open = self
+            .ordered_sections()
+            .filter(|section| !closed_sections.contains(section.section.section));
         for section in open {
-            let Some(supposed) = self.without_grants(section, &gone) else { continue };
-            let mut watched = supposed.watched.iter();
+            let Some(repairs) = self.without_grants(section, &losers) else { continue };
+            let mut watched = repairs.watched.iter();
             if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
                 return self.hold_replacements(until, plan);
             }
-            // Do not take away what could not be repaired afterwards.
-            for scope in supposed.incomplete {
+            // Report what cannot be repaired afterwards, so that nothing is removed.
+            for scope in repairs.incomplete {
                 if !plan.incomplete.contains(&scope) {
                     plan.findings.incomplete.push(scope);
                 }
             }
-            for step in supposed.steps {
+            for step in repairs.steps {
                 add_possible(step, &mut plan.findings.steps);
             }
         }
@@ -67,53 +68,53 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The differences of a section if its grants to `gone` were lost; `None` if it names nobody,
+    /// The differences of a section if its grants to `losers` were lost; `None` if it names nobody,
     /// or was not read.
     fn without_grants(
         &self,
         section: &DeclaredSection,
-        gone: &[(NamedObject, u64)],
+        losers: &[(NamedObject, u64)],
     ) -> Option<Findings> {
         let names_people = section.section.home.names_people;
         let found = self.live.sections.get(section.section.section).filter(|_| names_people)?;
         let table = section.section.table();
         let without = |entry: &LiveEntry| {
-            gone.iter().fold(entry.clone(), |entry, (named, id)| {
+            losers.iter().fold(entry.clone(), |entry, (named, id)| {
                 entry.without_grants(table, *named, &[*id])
             })
         };
-        let supposed = found.entries().ok()?.iter().map(without).collect();
-        self.compare(section, &LiveEntries::Written(supposed)).ok()
+        let reduced_entries = found.entries().ok()?.iter().map(without).collect();
+        self.compare_section(section, &LiveEntries::Written(reduced_entries)).ok()
     }
 
-    /// Refuses steps that name someone whom the service does not take: in a project, a group whose share, declared
-    /// or live, is missing or below developer; in a group, a group that is not below it, or a member below
-    /// maintainer.
+    /// Refuses steps whose rules name somebody without enough access: in a project, a group whose
+    /// share (declared or live) is missing or below developer; in a group, a group outside it, or a
+    /// member below maintainer.
     pub(super) fn refuse_low_access(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         if !effects.any(|effect| matches!(effect, Effect::NeedsAccess { .. })) {
             return;
         }
         // Of the others, no level decides.
-        let decisive = self.declared.scope.of(NamedObject::User, NamedObject::Group);
+        let decisive = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
         let levels = self.declared_and_live_levels(decisive);
-        let within = format!("{}/", self.address.path.to_lowercase());
+        let path_prefix = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
-            let (mut seen, mut is_low) = (BTreeSet::new(), false);
+            let (mut checked, mut is_low) = (BTreeSet::new(), false);
             for effect in &step.effects {
                 let Effect::NeedsAccess { of, id, .. } = effect else { continue };
-                if !seen.insert((*of, id)) {
+                if !checked.insert((*of, id)) {
                     continue;
                 }
                 let name = match id {
-                    Id::Known(id) => self.context.names.name(*of, *id).unwrap_or_default(),
+                    Id::Known(id) => self.context.name_ids.name(*of, *id).unwrap_or_default(),
                     Id::OfStep(path) => path,
                 };
                 let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
                     (Scope::Group, NamedObject::Group, _) => {
-                        let home = self.settings.moves.home(name).to_lowercase();
-                        if home.starts_with(&within) {
+                        let home = self.settings.moves.declared_path(name).to_lowercase();
+                        if home.starts_with(&path_prefix) {
                             continue;
                         }
                         texts::GROUP_OUTSIDE
@@ -133,8 +134,9 @@ impl ContainerPlanner<'_> {
                         texts::LOW_SHARE
                     }
                     (Scope::Project, NamedObject::Group, None)
-                        if id.known().is_none()
-                            || step.possible.is_none() && self.knows_shares(&mut plan.findings) =>
+                        if id.number().is_none()
+                            || step.possible.is_none()
+                                && self.knows_all_shares(&mut plan.findings) =>
                     {
                         texts::NO_SHARE
                     }
@@ -142,7 +144,7 @@ impl ContainerPlanner<'_> {
                 };
                 let level = level.map_or("", |level| level.word);
                 let words = words![name = escape(name), level];
-                let problem = Problem::of(texts, words, &step.address, &step.origin);
+                let problem = Problem::from_texts(texts, words, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
                 is_low = true;
             }
@@ -153,35 +155,35 @@ impl ContainerPlanner<'_> {
     }
 
     /// Whether all groups that the container is shared with are known.
-    fn knows_shares(&self, findings: &mut Findings) -> bool {
+    fn knows_all_shares(&self, findings: &mut Findings) -> bool {
         match self.live.sections.get(shares::SECTION) {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
             None => {
-                findings.ask(ExtraFact::Shares);
+                findings.add_question(ExtraFact::Shares);
                 false
             }
         }
     }
 
-    /// Marks steps that name users who have no access here, or in a group who do not maintain it, as far as
-    /// this group or project decides. `connect` refuses them unless a step elsewhere gives that access. Only an administrator sees all who have
-    /// access: a private group that a project or a group above is shared with is hidden from others.
+    /// Marks steps whose rules name users without access to this project, or without maintainer
+    /// access to this group. `connect` refuses them unless a step elsewhere grants the access. Only
+    /// for administrators: others cannot see all shares with private groups.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let owner = self.context.personal_owner;
         let scope = self.declared.scope;
-        let is_certain = self.context.caller.administrator
+        let is_certain = self.context.caller.is_administrator
             && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
             && !effects.any(|effect| *effect == Effect::Fills);
         if !is_certain {
             return;
         }
         let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
-        let least = scope.of(MAINTAINER, 1);
-        let members = accesses.filter(|(.., after)| *after >= least).map(|(user, ..)| user);
-        let seen = self.live.people.iter().flatten().flatten().copied();
-        let mut inside: BTreeSet<_> = members.chain(seen).chain(owner).collect();
+        let min_level = scope.choose(MAINTAINER, 1);
+        let members = accesses.filter(|(.., after)| *after >= min_level).map(|(user, ..)| user);
+        let live_users = self.live.users_with_access.iter().flatten().flatten().copied();
+        let mut inside: BTreeSet<_> = members.chain(live_users).chain(owner).collect();
         if !matches!(self.live.presence, Presence::Here(..)) {
             inside.insert(self.context.caller.id);
         }
@@ -192,33 +194,34 @@ impl ContainerPlanner<'_> {
             else {
                 continue;
             };
-            match &self.live.people {
+            match &self.live.users_with_access {
                 _ if inside.contains(id) => {}
                 None => asks = true,
                 Some(Ok(_)) => {
-                    *outsider = self.context.names.name(NamedObject::User, *id).map(str::to_owned);
+                    *outsider =
+                        self.context.name_ids.name(NamedObject::User, *id).map(str::to_owned);
                 }
                 Some(Err(_)) => {}
             }
         }
         if asks {
-            plan.findings.ask(ExtraFact::People);
+            plan.findings.add_question(ExtraFact::UsersWithAccess);
         }
     }
 
-    /// Marks a group that becomes less visible with what is in it and is more visible.
+    /// Adds to a step that narrows a group the contents that would be more visible than the group.
     pub(super) fn mark_contents(&self, plan: &mut ContainerPlan) {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
-        let Some(step) = steps.find(|step| narrows(step)) else { return };
-        let Some(contents) = &self.live.contents else {
-            return plan.findings.ask(ExtraFact::Contents);
+        let Some(step) = steps.find(|step| narrows_visibility(step)) else { return };
+        let Some(contents) = &self.live.visibilities_below else {
+            return plan.findings.add_question(ExtraFact::VisibilitiesBelow);
         };
-        let Some((_, most)) = visibility(step) else { return };
+        let Some((_, max_rank)) = visibility_change(step) else { return };
         for effect in &mut step.effects {
             let Effect::Visibility { more_visible, .. } = effect else { continue };
             more_visible.extend(contents.iter().filter_map(|(path, visibility)| {
-                let rank = visibility_rank(visibility).filter(|rank| *rank > most)?;
-                Some((self.settings.moves.home(path), rank))
+                let rank = visibility_rank(visibility).filter(|rank| *rank > max_rank)?;
+                Some((self.settings.moves.declared_path(path), rank))
             }));
         }
     }
@@ -235,7 +238,7 @@ impl ContainerPlanner<'_> {
         let (mut found, mut asks) = (Vec::new(), false);
         let removes = |step: &&mut Step| step.action == Action::Delete && !step.is_copy;
         for step in plan.findings.steps.iter_mut().filter(removes) {
-            let Some(who) = loses_access(step) else { continue };
+            let Some(who) = access_loser(step) else { continue };
             let Some(rules) = rules.get(&who) else { continue };
             let user = step.effects.iter().find_map(|effect| match effect {
                 Effect::Access { user, .. } => Some(*user),
@@ -243,8 +246,8 @@ impl ContainerPlanner<'_> {
             });
             if let Some(user) = user {
                 let path = &self.address.path;
-                let above = self.context.inherited.filter(|_| path.contains('/'));
-                // An empty list may be one that could not be read.
+                let above = self.context.levels_above.filter(|_| path.contains('/'));
+                // An empty map may mean that it could not be read.
                 let has =
                     |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
                 if self.settings.groups.has_member_above(path, &who.1)
@@ -259,18 +262,18 @@ impl ContainerPlanner<'_> {
             let who = escape(step.address.entry.as_deref().unwrap_or_default());
             found.extend(rules.iter().map(|(section, rule)| {
                 let address = section.address_of(rule, self.address);
-                Problem::of(texts::ACCESS_ENDS, &[("key", &who)], &address, &rule.origin)
+                Problem::from_texts(texts::ACCESS_ENDS, &[("key", &who)], &address, &rule.origin)
             }));
         }
         if asks {
-            plan.findings.ask(ExtraFact::Inherited);
+            plan.findings.add_question(ExtraFact::Inherited);
         }
         plan.findings.problems.extend(found);
     }
 
     /// The rules that name users whose access no group above declares, by username.
     pub(super) fn user_rules(&self) -> Vec<(String, UserRule)> {
-        let members: BTreeSet<_> = desired::members(self.declared).collect();
+        let members: BTreeSet<_> = desired::declared_members(self.declared).collect();
         let rule = |section: &DeclaredSection, (named, name): Grantee, rule: &DesiredEntry| {
             let is_given = self.settings.groups.has_member_above(&self.address.path, &name);
             let is_member = members.contains(&*name);
@@ -288,7 +291,9 @@ impl ContainerPlanner<'_> {
     fn declared_and_live_levels(&self, named: NamedObject) -> BTreeMap<Id, AccessLevel> {
         let mut levels = BTreeMap::new();
         for section in catalogue::sections(self.declared.scope) {
-            let Some((identity, _)) = subject(section).filter(|of| of.1 == named) else { continue };
+            let Some((identity, _)) = subject_field(section).filter(|of| of.1 == named) else {
+                continue;
+            };
             let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
             levels.extend(self.live.entries(section.section).into_iter().flatten().filter_map(
@@ -303,7 +308,7 @@ impl ContainerPlanner<'_> {
             let declared = declared.filter(|entry| entry.state == EntryPresence::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
-                let id = self.context.names.id(named, name.text()?)?;
+                let id = self.context.name_ids.id(named, name.text()?)?;
                 let level = entry.fields.get(level.name)?.value;
                 Some((id, AccessLevel::parse(level.plain()?)?))
             }));
@@ -374,7 +379,7 @@ impl ContainerPlanner<'_> {
     /// Whether the identity of the entry of `step` is the group in it.
     fn is_of_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
-        let subject = section.and_then(|section| subject(section.section));
+        let subject = section.and_then(|section| subject_field(section.section));
         subject.is_some_and(|(_, named)| named == NamedObject::Group)
     }
 }
@@ -392,9 +397,9 @@ pub(super) struct UserRule {
 pub type Grantee = (Option<NamedObject>, String);
 
 /// The one whose access `step` takes away or reduces, or the deploy key that it changes.
-pub fn loses_access(step: &Step) -> Option<Grantee> {
-    let of = catalogue::section(step.scope, step.address.section?)?;
-    if let Some(title) = of.called_by.filter(|_| step.action != Action::Create) {
+pub fn access_loser(step: &Step) -> Option<Grantee> {
+    let kind = catalogue::section(step.scope, step.address.section?)?;
+    if let Some(title) = kind.called_by.filter(|_| step.action != Action::Create) {
         let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));
     }
@@ -404,7 +409,7 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
         }
         _ => false,
     };
-    let (_, named) = subject(of)?;
+    let (_, named) = subject_field(kind)?;
     let name = step.address.entry.as_ref().filter(|_| step.effects.iter().any(loses))?;
     Some((Some(named), name.to_lowercase()))
 }
@@ -420,7 +425,7 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &De
         let values = rule.values();
         let people = forms::referenced_names(section.section, &values).into_iter();
         let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));
-        let fields = forms::plain(&values);
+        let fields = forms::plain_fields(&values);
         let keys = forms::referenced_entries(section.section, &fields);
         let keys = keys.filter_map(|(_, title)| Some((None, title.as_str()?.to_lowercase())));
         let named: BTreeSet<_> = people.chain(keys).collect();

@@ -11,15 +11,15 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::approve::EVERYTHING;
+use super::approve::WHOLE_RUN;
 use crate::{
     address::{Address, group_of},
     cause::Cause,
     desired::{Container, DeclaredSection, Guard},
     diff::{Action, DiffContext, Findings, GuardRefusal, Incomplete, Step},
-    kind::{Effect, RefRule, Risk, WeakerProtection, weaker},
+    kind::{Effect, RefRule, Risk, WeakerProtection, find_weaker_protections},
     level::{AccessLevel, MAINTAINER, OWNER},
-    live::{Caller, ExtraFact, Inherited, Live},
+    live::{Caller, ExtraFact, InheritedLevels, Live},
     origin::Origin,
     text::{count, escape},
 };
@@ -47,12 +47,12 @@ impl Limits {
     pub const REACH: Self = Self { count: 50, share: 0.1 };
 }
 
-/// In a smaller collection one removal is a large share and means nothing.
-const SHARE_FROM: usize = 4;
-/// This many containers that a rule includes may change, however few there are.
-const REACHED: usize = 5;
+/// The share counts only from this number of entries on.
+const MIN_ENTRIES_FOR_SHARE: usize = 4;
+/// The number of included containers that may always change, whatever their share.
+const MIN_REACH: usize = 5;
 /// The maximum number of entries removed in one run.
-const MOST_OF_ALL: usize = 50;
+const MAX_REMOVALS: usize = 50;
 
 /// Whether a step removes an object.
 fn is_removal(step: &&Step) -> bool {
@@ -62,7 +62,7 @@ fn is_removal(step: &&Step) -> bool {
 /// Refuses removals from a section with `live` entries: too many, too large a share, or all of
 /// them. A copy counts as a removal, but makes the share neither larger nor smaller: its original
 /// stays.
-pub(super) fn removals(
+pub(super) fn refuse_removals(
     address: &Address,
     origin: &Origin,
     live: usize,
@@ -72,9 +72,9 @@ pub(super) fn removals(
     let removed = steps.iter().filter(is_removal).count();
     let added = steps.iter().filter(|step| step.action == Action::Create).count();
     let copies = steps.iter().filter(|step| step.is_copy).count();
-    let (lost, originals) = (removed - copies, live - copies);
-    let share = lost as f64 / originals.max(1) as f64;
-    let reason = if lost > 0 && lost == originals && added == 0 {
+    let (lost_count, originals) = (removed - copies, live - copies);
+    let share = lost_count as f64 / originals.max(1) as f64;
+    let reason = if lost_count > 0 && lost_count == originals && added == 0 {
         if removed == 1 {
             "would remove the only entry".into()
         } else {
@@ -82,10 +82,10 @@ pub(super) fn removals(
         }
     } else if removed > limits.count {
         format!("would remove {} of {live}; the limit is {}", count(removed, "entry"), limits.count)
-    } else if originals >= SHARE_FROM && share > limits.share {
+    } else if originals >= MIN_ENTRIES_FOR_SHARE && share > limits.share {
         format!(
             "would remove {} of {originals}; the limit is {:.0} %",
-            count(lost, "entry"),
+            count(lost_count, "entry"),
             limits.share * 100.0
         )
     } else {
@@ -95,50 +95,52 @@ pub(super) fn removals(
 }
 
 /// Refuses too many removals in the whole plan.
-pub(super) fn whole(steps: &[&Step]) -> Option<GuardRefusal> {
+pub(super) fn refuse_many_removals(steps: &[&Step]) -> Option<GuardRefusal> {
     let removed = steps.iter().copied().filter(is_removal).count();
     let first = steps.iter().copied().find(is_removal)?;
-    (removed > MOST_OF_ALL).then(|| {
+    (removed > MAX_REMOVALS).then(|| {
         let reason =
-            format!("would remove {} in all; the limit is {MOST_OF_ALL}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
-        let everything = Address::container(EVERYTHING.into());
+            format!("would remove {} in all; the limit is {MAX_REMOVALS}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
+        let everything = Address::container(WHOLE_RUN.into());
         GuardRefusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
     })
 }
 
-/// Refuses changes of too many, or too large a share, of the `all` groups and projects that only a
-/// rule with the glob `by` includes.
-pub(super) fn reach(
-    by: &Arc<str>,
+/// Refuses changes of too many, or too large a share, of the `included_count` groups and projects
+/// that only the rule with this `glob` includes.
+pub(super) fn refuse_reach(
+    glob: &Arc<str>,
     origin: &Origin,
-    all: usize,
-    changed: usize,
+    included_count: usize,
+    changed_count: usize,
     limits: &Limits,
 ) -> Option<GuardRefusal> {
-    let limit = if changed > limits.count {
+    let limit = if changed_count > limits.count {
         limits.count.to_string()
-    } else if changed > REACHED && changed as f64 > all as f64 * limits.share {
+    } else if changed_count > MIN_REACH
+        && changed_count as f64 > included_count as f64 * limits.share
+    {
         format!("{:.0} %", limits.share * 100.0)
     } else {
         return None;
     };
     let reason = format!(
-        "would change {changed} of {all} undeclared groups or projects that the rule includes; the limit is {limit}"
+        "would change {changed_count} of {included_count} undeclared groups or projects that the rule includes; the limit is {limit}"
     );
-    let address = Address::container(by.clone());
-    Some(GuardRefusal::new(Guard::Reach, &address, reason, changed, origin))
+    let address = Address::container(glob.clone());
+    Some(GuardRefusal::new(Guard::Reach, &address, reason, changed_count, origin))
 }
 
 /// A change of the access of a user, or of the group with which the container is shared.
 struct AccessChange<'s> {
     step: &'s Step,
-    who: Option<u64>,
+    subject_id: Option<u64>,
     before: u8,
     after: u8,
 }
 
 /// The refusals of the guards for single steps.
-pub(super) fn steps(
+pub(super) fn check_steps(
     steps: &[Step],
     live: &Live,
     declared: &Container,
@@ -147,16 +149,19 @@ pub(super) fn steps(
     let mut guards = GuardedSteps { steps, live, declared, context, findings: Findings::default() };
     guards.check_access();
     guards.check_caller_shares();
-    let unknown = steps.iter().filter_map(|step| directory_access(step, context.caller));
+    let unknown = steps.iter().filter_map(|step| refuse_directory_access(step, context.caller));
     guards.findings.refusals.extend(unknown);
     guards.check_transfer();
-    guards.findings.refusals.extend(steps.iter().filter_map(visibility));
+    guards.findings.refusals.extend(steps.iter().filter_map(refuse_visibility));
     let rules = guards.rule_weaknesses();
-    guards.findings.refusals.extend(steps.iter().filter_map(|step| protection(step, &rules)));
+    guards
+        .findings
+        .refusals
+        .extend(steps.iter().filter_map(|step| refuse_weaker_protection(step, &rules)));
     guards.findings
 }
 
-fn refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
+fn new_refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
     GuardRefusal::new(guard, &step.address, reason, 1, &step.origin)
 }
 
@@ -171,7 +176,7 @@ struct GuardedSteps<'a> {
 
 impl<'a> GuardedSteps<'a> {
     fn refuse(&mut self, guard: Guard, step: &Step, reason: String) {
-        self.findings.refusals.push(refusal(guard, step, reason));
+        self.findings.refusals.push(new_refusal(guard, step, reason));
     }
 
     /// Refuses to lower the access of the caller from `before` to `after`.
@@ -189,7 +194,7 @@ impl<'a> GuardedSteps<'a> {
         let changes: Vec<_> =
             self.steps.iter().flat_map(|step| access_changes(step, false)).collect();
         let (context, caller) = (self.context, self.context.caller);
-        for change in changes.iter().filter(|change| change.who == Some(caller.id)) {
+        for change in changes.iter().filter(|change| change.subject_id == Some(caller.id)) {
             if change.after < change.before && change.after < MAINTAINER {
                 self.refuse_lower(change.step, change.before, change.after, "");
             } else if let Some(role) = lost_role(change.step) {
@@ -206,13 +211,13 @@ impl<'a> GuardedSteps<'a> {
             .collect();
         let Some(last) = demoted.last() else { return };
         let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
-        let above = match context.inherited {
+        let above = match context.levels_above {
             Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
-            None if has_group => return self.findings.ask(ExtraFact::Inherited),
+            None if has_group => return self.findings.add_question(ExtraFact::Inherited),
             None => 0,
         };
         let owners: Vec<u64> = self.live_effects().filter_map(direct_owner).collect();
-        let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
+        let stays = |user: &&u64| !demoted.iter().any(|change| change.subject_id == Some(**user));
         let raised =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
         let others = above + raised + usize::from(context.personal_owner.is_some());
@@ -231,18 +236,18 @@ impl<'a> GuardedSteps<'a> {
             self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
         let is_lower = |change: &&AccessChange<'_>| change.after < change.before;
         let Some(first) = changes.iter().find(is_lower) else { return };
-        if caller.administrator || self.context.personal_owner == Some(caller.id) {
+        if caller.is_administrator || self.context.personal_owner == Some(caller.id) {
             return;
         }
         let Some(access) = &self.live.caller_access else {
-            return self.findings.ask(ExtraFact::CallerAccess);
+            return self.findings.add_question(ExtraFact::CallerAccess);
         };
         let unread = access
             .groups
             .values()
-            .chain([&access.otherwise])
+            .chain([&access.without_shares])
             .find_map(|level| level.as_ref().err());
-        let (Ok(otherwise), None) = (&access.otherwise, unread) else {
+        let (Ok(otherwise), None) = (&access.without_shares, unread) else {
             let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
             let address = first.step.address.clone();
@@ -255,14 +260,14 @@ impl<'a> GuardedSteps<'a> {
         let (mut before, mut after) = (*otherwise, *otherwise);
         for effect in self.live_effects() {
             let Effect::Share { group: Some(group), before: level, .. } = effect else { continue };
-            let change = changes.iter().find(|change| change.who == Some(group));
+            let change = changes.iter().find(|change| change.subject_id == Some(group));
             before = before.max(level_in(group, level));
             after = after.max(level_in(group, change.map_or(level, |change| change.after)));
         }
         let strongest = changes
             .iter()
             .filter(is_lower)
-            .max_by_key(|change| change.who.map_or(0, |of| level_in(of, change.before)));
+            .max_by_key(|change| change.subject_id.map_or(0, |of| level_in(of, change.before)));
         if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
             let how = if change.step.replaces { ", which is removed and added again" } else { "" };
             let why = format!(": it comes from this share{how}");
@@ -280,16 +285,16 @@ impl<'a> GuardedSteps<'a> {
             Some((step, from?))
         });
         let Some((step, from)) = moved else { return };
-        let (Some(before), Some(after)) = (&self.live.inherited_before, &self.live.inherited)
+        let (Some(before), Some(after)) = (&self.live.levels_above_former, &self.live.levels_above)
         else {
-            self.findings.ask(ExtraFact::Inherited);
-            return self.findings.ask(ExtraFact::InheritedBefore);
+            self.findings.add_question(ExtraFact::Inherited);
+            return self.findings.add_question(ExtraFact::InheritedAtFormerPath);
         };
-        let more = |one: &Inherited, other: &Inherited| {
+        let count_higher_levels = |one: &InheritedLevels, other: &InheritedLevels| {
             let level = |user| other.get(user).copied().unwrap_or(0);
             one.iter().filter(|(user, level_here)| **level_here > level(user)).count()
         };
-        let (more, less) = (more(after, before), more(before, after));
+        let (more, less) = (count_higher_levels(after, before), count_higher_levels(before, after));
         let group = |path: &str| escape(group_of(path).unwrap_or("the top")).into_owned();
         let reason = format!(
             "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
@@ -312,18 +317,20 @@ impl<'a> GuardedSteps<'a> {
             if changes.is_empty() {
                 continue;
             }
-            let there = self.section_effects(section).filter_map(|effect| match effect {
+            let live_rules = self.section_effects(section).filter_map(|effect| match effect {
                 Effect::Rule { before, .. } => before,
                 _ => None,
             });
-            let before: Vec<RefRule> = there.map(|rule| *rule).collect();
+            let before: Vec<RefRule> = live_rules.map(|rule| *rule).collect();
             let changed =
                 changes.iter().filter_map(|(was, _)| Some(was.as_ref()?.pattern.as_str()));
             let changed: BTreeSet<_> = changed.collect();
             let stays = before.iter().filter(|rule| !changed.contains(rule.pattern.as_str()));
             let new = changes.iter().filter_map(|(_, is)| *is);
             let after: Vec<RefRule> = stays.chain(new).cloned().collect();
-            for WeakerProtection { by, how } in weaker(&before, &after) {
+            for WeakerProtection { pattern: by, description: how } in
+                find_weaker_protections(&before, &after)
+            {
                 found.entry((name, by)).or_default().push(how);
             }
         }
@@ -359,19 +366,20 @@ fn direct_owner(effect: Effect) -> Option<u64> {
 }
 
 /// Refuses to lower the access of members of an external directory.
-fn directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
+fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
     let lower = |effect: &Effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {
             Some((*before, *after))
         }
         _ => None,
     };
-    let (before, after) = step.effects.iter().find_map(lower).filter(|_| !caller.administrator)?;
+    let (before, after) =
+        step.effects.iter().find_map(lower).filter(|_| !caller.is_administrator)?;
     let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
         "would lower access from {before} to {after} for people whom only a directory lists; `{caller}`, the token's owner, may be one of them"
     );
-    Some(refusal(Guard::OwnAccess, step, reason))
+    Some(new_refusal(Guard::OwnAccess, step, reason))
 }
 
 /// The changes of access in a step: of groups `by_share`, or of users.
@@ -387,14 +395,19 @@ fn access_changes(step: &Step, by_share: bool) -> impl Iterator<Item = AccessCha
             }
             _ => return None,
         };
-        Some(AccessChange { step, who, before: *before, after: if is_gone { 0 } else { *after } })
+        Some(AccessChange {
+            step,
+            subject_id: who,
+            before: *before,
+            after: if is_gone { 0 } else { *after },
+        })
     })
 }
 
 /// Refuses to delete a project.
-pub(super) fn deletion(step: &Step) -> GuardRefusal {
+pub(super) fn refuse_deletion(step: &Step) -> GuardRefusal {
     let reason = "would delete the project with everything in it; to keep it readable, write `archived: true` instead of `state: absent`";
-    refusal(Guard::Deletion, step, reason.to_owned())
+    new_refusal(Guard::Deletion, step, reason.to_owned())
 }
 
 fn level_word(level: u8) -> &'static str {
@@ -404,7 +417,7 @@ fn level_word(level: u8) -> &'static str {
 }
 
 /// Refuses to show a container, or a part of it, to more people than before.
-fn visibility(step: &Step) -> Option<GuardRefusal> {
+fn refuse_visibility(step: &Step) -> Option<GuardRefusal> {
     let how: Vec<_> = risk_texts(step, &[Risk::Shows]).collect();
     let origin = step.change("visibility").and_then(|change| change.origin.as_ref());
     let origin = origin.unwrap_or(&step.origin);
@@ -415,9 +428,9 @@ fn visibility(step: &Step) -> Option<GuardRefusal> {
 
 /// Refuses to open a new container to something outside. It has no protection yet that could
 /// become weaker.
-pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = GuardRefusal> {
+pub(super) fn refuse_openings(steps: &[Step]) -> impl Iterator<Item = GuardRefusal> {
     steps.iter().filter_map(|step| {
-        weaker_refusal(step, &risk_texts(step, &[Risk::Opens]).collect::<Vec<_>>())
+        protection_refusal(step, &risk_texts(step, &[Risk::Opens]).collect::<Vec<_>>())
     })
 }
 
@@ -429,13 +442,13 @@ fn risk_texts<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'
     })
 }
 
-fn weaker_refusal(step: &Step, how: &[&str]) -> Option<GuardRefusal> {
+fn protection_refusal(step: &Step, how: &[&str]) -> Option<GuardRefusal> {
     let reason = || format!("would {}", how.join(", and "));
-    (!how.is_empty()).then(|| refusal(Guard::Protection, step, reason()))
+    (!how.is_empty()).then(|| new_refusal(Guard::Protection, step, reason()))
 }
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.
-fn protection(step: &Step, rules: &Weaknesses) -> Option<GuardRefusal> {
+fn refuse_weaker_protection(step: &Step, rules: &Weaknesses) -> Option<GuardRefusal> {
     let how = risk_texts(step, &[Risk::Weakens, Risk::Opens]);
     let of_rules = rule_changes(step).flat_map(|(before, after)| [before, after]).flatten();
     let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
@@ -444,7 +457,7 @@ fn protection(step: &Step, rules: &Weaknesses) -> Option<GuardRefusal> {
     let by_rules = patterns.iter().filter_map(|by| rules.get(&(section, (*by).to_owned())));
     let mut how: Vec<_> = how.chain(by_rules.flatten().map(String::as_str)).collect();
     how.dedup();
-    weaker_refusal(step, &how)
+    protection_refusal(step, &how)
 }
 
 /// The ways in which rules get weaker, by section and pattern.

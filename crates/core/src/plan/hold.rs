@@ -2,7 +2,7 @@
 //!
 //! A hold is a watch with an end: differences are compared and shown, but not written. They are
 //! known, so they count as differences only with `--strict`. Holds come from the environment of a
-//! run, never from a manifest, and last [`LONGEST`] days at most: lasting values belong into a
+//! run, never from a manifest, and last [`MAX_HOLD_DAYS`] days at most: lasting values belong into a
 //! manifest. A branch cannot rename its way out of a hold: it also holds what is declared to have
 //! had its path.
 
@@ -22,17 +22,17 @@ use crate::{
 
 /// How many days a hold may last: a week including a weekend, so that nobody has to work at night
 /// for it, and not longer, so that nobody forgets it.
-const LONGEST: i32 = 7;
+const MAX_HOLD_DAYS: i32 = 7;
 
 /// The code of diagnostics about holds.
-const CODE: &str = "hold";
+const HOLD_CODE: &str = "hold";
 
 /// A hold.
 #[derive(Clone, Debug)]
 struct Hold {
     /// The text as written.
-    written: String,
-    at: Selector,
+    text: String,
+    selector: Selector,
     /// The last day.
     until: Date,
 }
@@ -54,19 +54,19 @@ impl Hold {
             ));
         };
         let at = Selector::parse(at).map_err(|reason| format!("`{shown}`: {reason}"))?;
-        let last = today.saturating_add(Span::new().days(LONGEST));
+        let last = today.saturating_add(Span::new().days(MAX_HOLD_DAYS));
         if until > last {
             return Err(format!(
                 "`{shown}` is too long; a hold ends within {}, by {last}; put lasting values into a manifest",
-                count(LONGEST, "day")
+                count(MAX_HOLD_DAYS, "day")
             ));
         }
-        Ok(Self { written: written.to_owned(), at, until })
+        Ok(Self { text: written.to_owned(), selector: at, until })
     }
 
     /// Whether it holds the object at `address`, also by a former path in `moves`.
     fn matches(&self, address: &Address, moves: &Moves) -> bool {
-        moves.any(address, |former| self.at.matches(former))
+        moves.any_path_matches(address, |former| self.selector.matches(former))
     }
 }
 
@@ -95,7 +95,7 @@ impl Holds {
     }
 
     /// The last day on which the object at `address` is held, also by a former path in `moves`.
-    pub fn until(&self, address: &Address, moves: &Moves) -> Option<Date> {
+    pub fn held_until(&self, address: &Address, moves: &Moves) -> Option<Date> {
         self.0.iter().filter(|hold| hold.matches(address, moves)).map(|hold| hold.until).max()
     }
 
@@ -107,24 +107,25 @@ impl Holds {
         }
         let exchanged = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
-            section.only_one(name)
+            section.exclusive_group(name)
         };
         let steps = std::mem::take(&mut findings.steps);
         let mut exchanges: BTreeMap<&str, Option<Date>> = BTreeMap::new();
         for step in &steps {
             if let Some(what) = exchanged(step) {
                 let until = exchanges.entry(what).or_default();
-                *until = (*until).max(self.until(&step.address, moves));
+                *until = (*until).max(self.held_until(&step.address, moves));
             }
         }
         for step in steps {
-            let own_until = self.until(&step.address, moves);
+            let own_until = self.held_until(&step.address, moves);
             let until = exchanged(&step).and_then(|what| exchanges[what]).max(own_until);
             if let Some(until) = until.filter(|_| until > own_until) {
                 findings.held.push(Held { address: step.address.clone(), until });
             }
-            let all = if until.is_some() { &mut findings.watched } else { &mut findings.steps };
-            all.push(step);
+            let target_steps =
+                if until.is_some() { &mut findings.watched } else { &mut findings.steps };
+            target_steps.push(step);
         }
     }
 
@@ -137,8 +138,8 @@ impl Holds {
         let found = findings.watched.iter().map(|step| &step.address);
         let found = found.chain(findings.notes.iter().map(|note| &note.address)).cloned();
         for address in declared.addresses().chain(found) {
-            if let Some(until) = self.until(&address, moves)
-                && !held.iter().any(|held| held.holds(&address))
+            if let Some(until) = self.held_until(&address, moves)
+                && !held.iter().any(|held| held.covers(&address))
             {
                 held.push(Held { address, until });
             }
@@ -147,15 +148,13 @@ impl Holds {
     }
 
     /// Warns of holds that match nothing in `plan`.
-    pub fn idle(&self, plan: &Plan, moves: &Moves) -> Vec<Diagnostic> {
+    pub fn unmatched_warnings(&self, plan: &Plan, moves: &Moves) -> Vec<Diagnostic> {
         self.0
             .iter()
             .filter(|hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves)))
             .map(|hold| {
-                let message = format!(
-                    "the hold `{}` matches no declared or live object",
-                    escape(&hold.written)
-                );
+                let message =
+                    format!("the hold `{}` matches no declared or live object", escape(&hold.text));
                 warning(&message, "correct its address, or remove it")
             })
             .collect()
@@ -163,7 +162,7 @@ impl Holds {
 }
 
 fn warning(message: &str, help: &str) -> Diagnostic {
-    Diagnostic::warning(CODE, message.to_owned()).help(help)
+    Diagnostic::warning(HOLD_CODE, message.to_owned()).help(help)
 }
 
 #[cfg(test)]
@@ -214,8 +213,9 @@ mod tests {
         let (holds, _) =
             parse(&["acme/**@2027-01-06", "acme/shop#members@2027-01-08"]).expect("two holds");
         let shop = Address::container("acme/shop".into());
-        let day =
-            |address: &Address| holds.until(address, &Moves::default()).map(|day| day.to_string());
+        let day = |address: &Address| {
+            holds.held_until(address, &Moves::default()).map(|day| day.to_string())
+        };
         assert_eq!(day(&shop).as_deref(), Some("2027-01-06"));
         assert_eq!(day(&shop.section("members").entry("a")).as_deref(), Some("2027-01-08"));
         assert_eq!(day(&Address::container("other".into())), None);

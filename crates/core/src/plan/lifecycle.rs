@@ -8,7 +8,7 @@ use crate::{
     address::{Address, group_of},
     catalogue,
     cause::Cause,
-    desired::{PROJECTS, Unlisted},
+    desired::{PROJECTS_KEY, Unlisted},
     diff::{self, Action, FieldChange, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
@@ -24,7 +24,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn move_step(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
-            && former.transfers
+            && former.is_transferred
             && target.namespace.is_none()
         {
             let Some(id) = self.settings.created.id(Scope::Group, group) else {
@@ -33,16 +33,16 @@ impl ContainerPlanner<'_> {
             target.namespace = Some(LiveNamespace { id, owner: NamespaceOwner::Group });
         }
         let origin = &self.declared.origin;
-        let mut changes = vec![self.change("path", &former.path, &self.declared.path, origin)];
+        let mut changes = vec![self.new_change("path", &former.path, &self.declared.path, origin)];
         let former = &Former { name: self.freed_name(former, facts), ..former.clone() };
         if let (Some(old), Some(new)) = (&facts.name, &former.name) {
-            changes.push(self.change("name", old, new, origin));
+            changes.push(self.new_change("name", old, new, origin));
         }
         let step =
             self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::InPlace))
-            .chain(former.transfers.then_some(transfers))
+            .chain(former.is_transferred.then_some(transfers))
             .chain(self.preceding_moves());
         Ok(Step { effects: effects.collect(), ..step })
     }
@@ -51,17 +51,17 @@ impl ContainerPlanner<'_> {
     /// the former path gets the name that equals that path. A declared name is a step of its own.
     fn freed_name(&self, former: &Former, facts: &Facts) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        let is_in_the_way = former.renames
-            && !former.transfers
+        let is_in_the_way = former.is_renamed
+            && !former.is_transferred
             && facts.name.as_ref() == Some(&last(&former.path))
-            && self.settings.moves.takes_name(&former.path)
+            && self.settings.moves.takes_matching_name(&former.path)
             && !self.declared.declares_name();
         is_in_the_way.then(|| last(&self.declared.path))
     }
 
     /// The moves that must come before a step that gives the container its path.
     pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
-        let paths = self.context.target.follows.iter().cloned();
+        let paths = self.context.target.moves_after.iter().cloned();
         paths.map(|path| Effect::Follows(Address::container(path)))
     }
 
@@ -69,9 +69,9 @@ impl ContainerPlanner<'_> {
     pub(super) fn restore_step(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
         let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");
-        let state = self.declared.life.state.as_ref();
+        let state = self.declared.lifecycle.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
-        let state = self.change("state", &marked, "present", origin);
+        let state = self.new_change("state", &marked, "present", origin);
         let step =
             self.container_step(Lifecycle::Restore, self.context.target, origin, vec![state])?;
         Ok(Step { effects: vec![Effect::provides(Capability::Exists)], ..step })
@@ -79,14 +79,16 @@ impl ContainerPlanner<'_> {
 
     /// Plans a container that is declared absent and exists.
     pub(super) fn plan_deletion(&self, facts: &Facts, plan: &mut ContainerPlan) {
-        let Some(origin) = self.declared.life.absent().filter(|_| facts.deleting.is_none()) else {
+        let Some(origin) =
+            self.declared.lifecycle.is_absent().filter(|_| facts.deletion_mark.is_none())
+        else {
             return;
         };
-        let state = self.change("state", "present", "absent", origin);
+        let state = self.new_change("state", "present", "absent", origin);
         match self.container_step(Lifecycle::Delete, self.context.target, origin, vec![state]) {
             Ok(step) => {
                 let step = Step { action: Action::Delete, ..step };
-                plan.findings.refusals.push(guard::deletion(&step));
+                plan.findings.refusals.push(guard::refuse_deletion(&step));
                 plan.findings.steps.push(step);
             }
             Err(problem) => plan.close(*problem),
@@ -94,25 +96,29 @@ impl ContainerPlanner<'_> {
     }
 
     /// Notes the projects below the group that no manifest declares.
-    pub(super) fn unlisted_projects(&self, plan: &mut ContainerPlan) {
-        let Some(policy) = &self.declared.life.unlisted_projects else { return };
+    pub(super) fn note_unlisted_projects(&self, plan: &mut ContainerPlan) {
+        let Some(policy) = &self.declared.lifecycle.unlisted_projects else { return };
         let unread = Err(Cause::new("not read"));
         let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                return plan.add_incomplete(self.address.section(PROJECTS), reason.clone());
+                return plan.add_incomplete(self.address.section(PROJECTS_KEY), reason.clone());
             }
         };
         let excluded = |path: &Arc<str>| {
             let address = Address::container(Arc::clone(path));
-            self.declared.life.excluded.iter().any(|selector| selector.matches(&address))
+            self.declared
+                .lifecycle
+                .excluded_projects
+                .iter()
+                .any(|selector| selector.matches(&address))
         };
         let undeclared = projects.iter().filter(|project| {
-            !self.settings.moves.declare_project(&project.path) && !excluded(&project.path)
+            !self.settings.moves.declares_project(&project.path) && !excluded(&project.path)
         });
         plan.findings.notes.extend(undeclared.map(|project| {
-            let is_archived = project.facts.archived.then_some("archived");
-            let marked = project.facts.deleting.as_ref().map(|_| "marked for deletion");
+            let is_archived = project.facts.is_archived.then_some("archived");
+            let marked = project.facts.deletion_mark.as_ref().map(|_| "marked for deletion");
             let state = marked.or(is_archived);
             let reason = match policy.value {
                 Unlisted::Fail => Reason::UndeclaredFails { state },
@@ -122,7 +128,7 @@ impl ContainerPlanner<'_> {
         }));
     }
 
-    fn change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> FieldChange {
+    fn new_change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> FieldChange {
         let (before, after) = (Shown::Value(before.into()), Shown::Value(after.into()));
         FieldChange::new(field, before, after, Some(origin.clone()))
     }
@@ -130,28 +136,29 @@ impl ContainerPlanner<'_> {
     /// The step for one change of the container itself.
     fn container_step(
         &self,
-        container_step: Lifecycle<'_>,
+        lifecycle: Lifecycle<'_>,
         target: &Target,
         origin: &Origin,
         changes: Vec<FieldChange>,
     ) -> Result<Step, Box<Problem>> {
-        let sends = self
-            .container_calls(CallPurpose::Container(container_step), target, |_| origin.clone())?;
+        let sends =
+            self.container_calls(CallPurpose::Container(lifecycle), target, |_| origin.clone())?;
         let (scope, address) = (self.declared.scope, self.address.clone());
         Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
     }
 
-    /// The calls that do `act` to the container itself. `at` is where a field is declared.
+    /// The calls that do `purpose` to the container itself. `field_origin` returns the origin of a
+    /// field.
     pub(super) fn container_calls(
         &self,
-        act: CallPurpose<'_>,
+        purpose: CallPurpose<'_>,
         target: &Target,
-        at: impl Fn(&str) -> Origin,
+        field_origin: impl Fn(&str) -> Origin,
     ) -> Result<Vec<PlannedCall>, Box<Problem>> {
         let (section, _) = catalogue::container(self.declared.scope);
-        let job = CallContext { target, ..self.context.job(section, act) };
+        let job = CallContext { target, ..self.context.call_context(section, purpose) };
         section.rules().calls(&job).map_err(|unable| {
-            let problem = diff::problem(unable, self.address, at);
+            let problem = diff::problem_without_calls(unable, self.address, field_origin);
             Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))
         })
     }

@@ -38,7 +38,7 @@ pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps};
 pub use container::container;
 pub use estimate::{Counts, Estimate};
-pub use grants::{Grantee, grantees, loses_access};
+pub use grants::{Grantee, access_loser, grantees};
 pub use guard::Limits;
 pub use hold::Holds;
 pub use reach::{Extent, Limited};
@@ -49,10 +49,12 @@ use reach::IncludedContainers;
 use crate::{
     address::{Address, Selector},
     cause::Cause,
-    desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, FieldChange, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
+    desired::{Container, Desired, Exception, GroupDeclarations, Moves, Roster},
+    diff::{
+        Action, FieldChange, Findings, Incomplete, Note, Problem, Reason, Shown, Step, StepInterner,
+    },
     field::Scope,
-    kind::{Arrival, Created, Section},
+    kind::{CreatedContainers, ImportState, Section},
     live::{Caller, Live},
     planted::Bug,
     release::Release,
@@ -63,10 +65,10 @@ use crate::{
 
 /// How many live states a plan keeps. Apply uses those that are younger than a minute, and hardly changes
 /// more groups and projects in that time.
-const MOST_LIVE: usize = 10_000;
+const MAX_KEPT_LIVE: usize = 10_000;
 
 /// How many of these also keep the requests of their steps, so that apply does not plan them again.
-const MOST_WITH_REQUESTS: usize = 2_000;
+const MAX_WITH_REQUESTS: usize = 2_000;
 
 /// What a plan depends on in addition to declarations and live state.
 #[derive(Clone, Debug)]
@@ -78,11 +80,11 @@ pub struct PlanSettings {
     /// The release of the service, if the service does not show it.
     pub release: Option<Release>,
     /// The missing groups that the run creates.
-    pub created: Created,
+    pub created: CreatedContainers,
     /// The declared paths, with the former ones.
     pub moves: Arc<Moves>,
     /// The declarations of the groups in the run.
-    pub groups: Groups,
+    pub groups: GroupDeclarations,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
     /// The holds.
@@ -98,14 +100,14 @@ pub struct PlanSettings {
 
 impl PlanSettings {
     /// The settings for a run of `desired` by `caller`, without options.
-    pub fn of(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
+    pub fn for_run(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
         Self {
             caller,
             secrets,
             release: None,
-            created: desired.created(),
+            created: desired.creatable(),
             moves: Arc::clone(&desired.moves),
-            groups: Groups::of(&desired.containers),
+            groups: GroupDeclarations::of(&desired.containers),
             resend: Vec::new(),
             holds: Holds::default(),
             limits: Limits::default(),
@@ -118,17 +120,17 @@ impl PlanSettings {
     #[must_use]
     pub fn after_run(self) -> Self {
         let mut run = Self { resend: Vec::new(), ..self };
-        run.groups.are_set = true;
+        run.groups.is_applied = true;
         run
     }
 
     /// The last day on which the object at `address` is held, if it is.
     fn held_until(&self, address: &Address) -> Option<Date> {
-        self.holds.until(address, &self.moves)
+        self.holds.held_until(address, &self.moves)
     }
 
     /// Moves held steps of `findings`, those of a section, to the watched ones.
-    fn leave_held(&self, section: Section, findings: &mut Findings) {
+    fn watch_held_steps(&self, section: Section, findings: &mut Findings) {
         self.holds.watch_held(section, findings, &self.moves);
     }
 }
@@ -183,7 +185,7 @@ pub struct Plan {
     drops_requests: bool,
     /// What its steps have in common.
     #[serde(skip)]
-    shared: Shared,
+    shared: StepInterner,
 }
 
 /// A live state that is kept but not shown.
@@ -217,12 +219,12 @@ impl Plan {
     }
 
     /// An empty plan that knows the unread parts and exceptions of `roster`.
-    pub fn of_roster(roster: Roster) -> Self {
+    pub fn from_roster(roster: Roster) -> Self {
         let mut plan = Self::default();
         for exception in roster.members.iter().filter_map(|member| member.exception) {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
-        plan.has_idle_rules = !roster.idle.is_empty();
+        plan.has_idle_rules = !roster.idle_rules.is_empty();
         let incomplete = roster.incomplete.into_iter();
         plan.findings.incomplete.extend(
             incomplete
@@ -233,19 +235,19 @@ impl Plan {
 
     /// A plan that remembers each container's plan.
     #[must_use]
-    pub fn remembering(self) -> Self {
+    pub fn with_container_plans(self) -> Self {
         Self { remembered: Some(BTreeMap::new()), ..self }
     }
 
-    /// A plan that keeps the requests of its first steps only, which is enough to be applied, but not to be
-    /// saved or compared with a saved one.
+    /// A plan that keeps the requests of its first steps only: enough for apply, not for saving or
+    /// comparing.
     #[must_use]
     pub fn without_requests(self) -> Self {
         Self { drops_requests: true, ..self }
     }
 
     /// The reason why a missing step does not prove that it was applied; see
-    /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::remembering).
+    /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::with_container_plans).
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
             Some(plan) => plan.doubt(step),
@@ -254,13 +256,13 @@ impl Plan {
     }
 
     /// Counts a container that is not read among those that its rule includes.
-    pub fn also_brought_in(&mut self, container: &Container) {
+    pub fn count_included(&mut self, container: &Container) {
         self.brought_in.add(container);
     }
 
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
-        let keeps_requests = self.live.len() < MOST_WITH_REQUESTS;
+        let keeps_requests = self.live.len() < MAX_WITH_REQUESTS;
         for step in &mut plan.findings.steps {
             if self.drops_requests && !keeps_requests {
                 step.drop_requests();
@@ -278,7 +280,7 @@ impl Plan {
             Scope::Project => self.projects += 1,
         }
         self.brought_in.add(container);
-        if !plan.steps.is_empty() && self.live.len() < MOST_LIVE {
+        if !plan.steps.is_empty() && self.live.len() < MAX_KEPT_LIVE {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
         for (user, rule) in std::mem::take(&mut plan.user_rules) {
@@ -292,52 +294,54 @@ impl Plan {
 
     /// The plans of several runs as one, each for a part of the groups and projects.
     #[must_use]
-    pub fn joined(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut all = Self::default();
+    pub fn join(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut joined = Self::default();
         for part in parts {
-            all.findings.extend(part.findings);
-            all.acknowledged.extend(part.acknowledged);
-            all.projects += part.projects;
-            all.groups += part.groups;
+            joined.findings.extend(part.findings);
+            joined.acknowledged.extend(part.acknowledged);
+            joined.projects += part.projects;
+            joined.groups += part.groups;
             for (exception, number) in part.exceptions {
-                *all.exceptions.entry(exception).or_default() += number;
+                *joined.exceptions.entry(exception).or_default() += number;
             }
-            all.limited = match (all.limited, part.limited) {
+            joined.limited = match (joined.limited, part.limited) {
                 (Some(one), Some(other)) => {
                     Some(Limited { to: one.to + other.to, left_out: one.left_out + other.left_out })
                 }
                 (one, other) => one.or(other),
             };
-            match (&mut all.base, part.base) {
+            match (&mut joined.base, part.base) {
                 (Some(all), Some(part)) => all.extend(part),
                 (base, part) => *base = base.take().or(part),
             }
         }
-        all.ordered_sections()
+        joined.sort_findings()
     }
 
     /// Sorts everything, so that the order does not depend on which container was read first. Keeps
     /// only the part within `extent`, and adds what no single container shows.
     #[must_use]
-    pub fn sorted(mut self, extent: &Extent) -> Self {
-        self.shared = Shared::default();
+    pub fn into_sorted(mut self, extent: &Extent) -> Self {
+        self.shared = StepInterner::default();
         // The order of a container's steps respects the edges; the sort is stable. It needs no
         // second copy of them.
         self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
         self.findings.problems.extend(connect::connect(&mut self.findings.steps));
         let rules = std::mem::take(&mut self.user_rules);
-        self.findings.notes.extend(connect::still_named(&self.findings.steps, &rules));
-        if let Some(most) = extent.limit {
-            self.limit(most.get());
+        self.findings.notes.extend(connect::note_lost_access(&self.findings.steps, &rules));
+        if let Some(max_containers) = extent.limit {
+            self.keep_first(max_containers.get());
         }
-        let is_counted = |step: &&Step| !(extent.spares_drift && step.is_drift());
+        let is_counted = |step: &&Step| !(extent.ignores_drift && step.is_drift());
         let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
         let reach = self.brought_in.refusals(&counted, &extent.reach);
-        self.findings.refusals.extend(guard::whole(&counted).into_iter().chain(reach));
-        self.ordered_sections()
+        self.findings
+            .refusals
+            .extend(guard::refuse_many_removals(&counted).into_iter().chain(reach));
+        self.sort_findings()
     }
 
-    fn ordered_sections(mut self) -> Self {
+    fn sort_findings(mut self) -> Self {
         // The order of a container's steps respects the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
@@ -361,18 +365,20 @@ impl Plan {
     }
 
     /// How many live entries no manifest lists.
-    pub fn unlisted(&self) -> usize {
+    pub fn unlisted_count(&self) -> usize {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
 
     /// Whether something differs from its declaration, also if apply does not change it.
-    pub fn differs(&self, strict: Strictness) -> bool {
-        let counts = |reason: &Reason| match strict {
+    pub fn has_differences(&self, strictness: Strictness) -> bool {
+        let counts = |reason: &Reason| match strictness {
             Strictness::Declared => reason.is_difference(),
-            Strictness::Unlisted => reason.is_open(),
-            Strictness::Unverified => reason.is_open() || reason.is_unverified(),
+            Strictness::Unlisted => reason.is_strict_difference(),
+            Strictness::Unverified => {
+                reason.is_strict_difference() || reason.has_unverified_fields()
+            }
         };
-        let is_declared = strict == Strictness::Declared;
+        let is_declared = strictness == Strictness::Declared;
         let watched = self.watched.iter().map(|step| &step.address);
         let noted = self.notes.iter().filter(|note| counts(&note.reason));
         let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
@@ -385,21 +391,21 @@ impl Plan {
     }
 
     /// The groups and projects with a difference that `apply` does not change.
-    pub fn unchanged(&self) -> BTreeSet<&str> {
+    pub fn unapplied_paths(&self) -> BTreeSet<&str> {
         let watched = self.watched.iter().map(|step| &*step.address.path);
         let notes = self.notes.iter().filter(|note| note.reason.is_difference());
         watched.chain(notes.map(|note| &*note.address.path)).collect()
     }
 
     /// The last day on which the object at `address` is held, if it is. The plan must be
-    /// [`sorted`](Self::sorted).
+    /// [`into_sorted`](Self::into_sorted).
     pub fn held_until(&self, address: &Address) -> Option<Date> {
         // A container sorts before its parts. It has few holds, but there may be many containers.
-        let first = self.held.partition_point(|held| held.address.path < address.path);
-        let mut of_container = self.held[first..].iter();
+        let first_held = self.held.partition_point(|held| held.address.path < address.path);
+        let mut of_container = self.held[first_held..].iter();
         let of_container =
             of_container.by_ref().take_while(|held| held.address.path == address.path);
-        of_container.filter(|held| held.holds(address)).map(|held| held.until).max()
+        of_container.filter(|held| held.covers(address)).map(|held| held.until).max()
     }
 
     /// The watched differences: those without a hold, and those with one.
@@ -413,13 +419,13 @@ impl Plan {
     }
 }
 
-/// Adds to `paths` what `next` finds for them, until that is nothing new.
-fn extend_closure(
+/// Adds to `paths` what `find_more` finds for them, until that is nothing new.
+fn extend_until_stable(
     paths: &mut BTreeSet<Arc<str>>,
-    next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>,
+    find_more: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>,
 ) {
     loop {
-        let found = next(paths);
+        let found = find_more(paths);
         if found.is_empty() {
             return;
         }
@@ -444,13 +450,13 @@ pub struct ContainerPlan {
     /// The results.
     pub findings: Findings,
     /// The sections whose declarations were compared completely with a complete live state.
-    compared: BTreeSet<&'static str>,
+    compared_sections: BTreeSet<&'static str>,
     /// The sections that a declared switch closes.
-    shut: BTreeSet<&'static str>,
+    closed_sections: BTreeSet<&'static str>,
     /// Why nothing of the container was compared, if so.
-    closed: Option<Cause>,
+    closed_cause: Option<Cause>,
     /// The state of the import, if the contents have not arrived.
-    arrival: Option<Arrival>,
+    arrival: Option<ImportState>,
     /// The rules that name users, by username.
     user_rules: Vec<(String, UserRule)>,
 }
@@ -464,9 +470,9 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// The reason why the absence of `step`, of another plan, does not prove that it was applied: its
-    /// object was not read completely, has moved, or was answered without a field that the step
-    /// changes. `None` means that nothing of the step remains to be done.
+    /// Returns the reason if the absence of `step`, from another plan, does not prove that it was
+    /// applied: its object was not read completely, has moved, or was answered without a field that
+    /// the step changes. `None` means that the step has nothing left to do.
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;
@@ -476,10 +482,10 @@ impl ContainerPlan {
             let of_section = |scope: &&Incomplete| {
                 scope.address.section == address.section && scope.address.entry.is_none()
             };
-            let whole = self.closed.clone().or_else(|| {
+            let container_cause = self.closed_cause.clone().or_else(|| {
                 self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone())
             });
-            return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
+            return container_cause.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
         if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
             return Some(ambiguous.reason.clone());
@@ -487,38 +493,39 @@ impl ContainerPlan {
         if let Some(broken) = self.problems.iter().find(|problem| problem.address == *address) {
             return Some(Cause::new(broken.message.clone()));
         }
-        let lacking = self.noted(step, &Reason::NotReturned);
-        (!lacking.is_empty())
-            .then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))))
+        let lacking = self.noted_fields(step, &Reason::NotReturned);
+        (!lacking.is_empty()).then(|| {
+            Cause::new(format!("the service's answer lacks {}", text::list_names(&lacking)))
+        })
     }
 
     /// Whether the object of `step` was compared. Then only its [certain](Step::certain) part is
     /// needed, unless the condition of the step comes true.
     pub fn has_compared(&self, step: &Step) -> bool {
-        step.address.section.is_some_and(|section| self.compared.contains(section))
+        step.address.section.is_some_and(|section| self.compared_sections.contains(section))
     }
 
     /// Why nothing of the container was compared, if so: it does not exist, has moved, or is
     /// archived.
-    pub const fn closed(&self) -> Option<&Cause> {
-        self.closed.as_ref()
+    pub const fn closed_cause(&self) -> Option<&Cause> {
+        self.closed_cause.as_ref()
     }
 
     /// The state of the import, if the contents have not arrived.
-    pub const fn arrival(&self) -> Option<&Arrival> {
+    pub const fn arrival(&self) -> Option<&ImportState> {
         self.arrival.as_ref()
     }
 
     /// Whether a declared switch closes `section`, so that it cannot be read.
-    pub fn is_shut(&self, section: &str) -> bool {
-        self.shut.contains(section)
+    pub fn is_section_closed(&self, section: &str) -> bool {
+        self.closed_sections.contains(section)
     }
 
     /// The fields of `step`, an update in another plan, for which this plan cannot tell whether
     /// they were changed.
-    pub fn unseen(&self, step: &Step) -> Vec<&str> {
+    pub fn unverifiable_fields(&self, step: &Step) -> Vec<&str> {
         if step.action == Action::Update {
-            self.noted(step, &Reason::CannotVerify)
+            self.noted_fields(step, &Reason::CannotVerify)
         } else {
             Vec::new()
         }
@@ -526,7 +533,7 @@ impl ContainerPlan {
 
     /// The fields of `step` for which this plan notes `reason`. A field that was known to be unset
     /// is not among them: that it is set now is all that can be seen.
-    fn noted(&self, step: &Step, reason: &Reason) -> Vec<&str> {
+    fn noted_fields(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
         let fields = notes.flat_map(|note| &note.fields).map(String::as_str);
@@ -536,14 +543,14 @@ impl ContainerPlan {
 
     /// Plans nothing: a rule included the container, and it no longer exists.
     fn close_vanished(&mut self, declared: &Container) {
-        self.closed = Some(Cause::new("it was deleted or archived during this run"));
+        self.closed_cause = Some(Cause::new("it was deleted or archived during this run"));
         let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
         self.findings.notes.push(note);
     }
 
-    /// Plans nothing, because what is at `address` could not be read for `reason`.
+    /// Plans nothing for the container, because `address` could not be read for `reason`.
     fn close_unread(&mut self, address: Address, reason: Cause) {
-        self.closed = Some(reason.clone());
+        self.closed_cause = Some(reason.clone());
         self.add_incomplete(address, reason);
     }
 
@@ -554,7 +561,7 @@ impl ContainerPlan {
 
     /// Plans nothing, because of `problem`.
     fn close(&mut self, problem: Problem) {
-        self.closed = Some(Cause::new(problem.message.clone()));
+        self.closed_cause = Some(Cause::new(problem.message.clone()));
         self.findings.problems.push(problem);
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! A step that provides a capability comes before the steps that need it, and a step that removes
 //! it comes after them. Every step needs the container to exist, at its place and writable, and the
-//! caller's access. A section may need more ([`ScopedKind::needed`]), and an
-//! entry needs what it names. An edge leads to a single step if there is only one, and otherwise to
-//! its section, so the number of edges does not grow with the product of the steps.
+//! caller's access. A section may need more ([`ScopedKind::needed_capabilities`]), and an entry
+//! needs what it names. An edge leads to a single step if there is only one, and otherwise to its
+//! section, so the number of edges does not grow with the product of the steps.
 
 use std::{
     cell::OnceCell,
@@ -25,15 +25,15 @@ use crate::{
 // A step may only depend on steps of a lower rank.
 const CONTAINER: u8 = 0;
 const UNARCHIVE: u8 = 1;
-const NARROWED: u8 = 2;
+const NARROWING: u8 = 2;
 const MOVE: u8 = 3;
-const FREEING: u8 = 4;
-const PROVIDERS: u8 = 5;
-const LEAVERS: u8 = 6;
+const FREEING_ROOM: u8 = 4;
+const PROVIDING_CAPABILITIES: u8 = 5;
+const ENDING_ACCESS: u8 = 6;
 const ENTRIES: u8 = 7;
-const TAKERS: u8 = 8;
+const REMOVING_CAPABILITIES: u8 = 8;
 const REMOVALS: u8 = 9;
-const CLOSERS: u8 = 10;
+const CLOSING_FEATURES: u8 = 10;
 const OWN_ACCESS: u8 = 11;
 const ARCHIVE: u8 = 12;
 
@@ -43,24 +43,24 @@ struct RankedStep {
     rank: u8,
     provides: Vec<Capability>,
     takes: Vec<Capability>,
-    home: Option<&'static ScopedKind>,
+    kind: Option<&'static ScopedKind>,
     /// Whether the container can have only one of these.
-    is_only: bool,
+    is_exclusive: bool,
 }
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
-pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
+pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
     ranked.sort_by_key(|ranked| ranked.rank);
-    let after: Vec<Vec<Edge>> = Edges::of(scope, &ranked).collect();
+    let after: Vec<Vec<Edge>> = Edges::compute(scope, &ranked).collect();
     steps
         .extend(ranked.into_iter().zip(after).map(|(ranked, after)| Step { after, ..ranked.step }));
 }
 
-/// The earlier steps, by position, that each of the arranged `steps` cannot do without, and the
-/// capability that it needs of them; `None` if it names them, or needs them to move. These are edges;
-/// the others only decide which of two steps comes first.
-pub(super) fn needs(
+/// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
+/// needed capability, or `None` if it names that step or must move after it. Other edges only
+/// decide which of two steps comes first.
+pub(super) fn needed_steps(
     scope: Scope,
     caller: &Caller,
     steps: &[Step],
@@ -73,10 +73,10 @@ pub(super) fn needs(
             dependent.step.waits_for().filter_map(|name| addresses.get(name)).collect();
         let needed = ranked.iter().enumerate().flat_map(|(at, other)| {
             let is_before = other.rank < dependent.rank;
-            let narrows = dependent.rank == MOVE && narrows(&other.step);
+            let narrows = dependent.rank == MOVE && narrows_visibility(&other.step);
             let is_named = narrows || (is_before && named.contains(&&at));
             dependent
-                .needed()
+                .needed_capabilities()
                 .filter(move |needed| is_before && other.provides.contains(needed))
                 .map(move |needed| (at, Some(needed)))
                 .chain(is_named.then_some((at, None)))
@@ -90,16 +90,16 @@ fn rank_steps(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<RankedStep
     let mut ranked: Vec<_> =
         steps.into_iter().map(|step| RankedStep::new(scope, step, caller)).collect();
     // If one request opens a feature and closes another one, entries of the new one need it.
-    let needed: BTreeSet<_> = ranked.iter().flat_map(RankedStep::needed).collect();
-    for closer in ranked.iter_mut().filter(|ranked| ranked.rank == CLOSERS) {
+    let needed: BTreeSet<_> = ranked.iter().flat_map(RankedStep::needed_capabilities).collect();
+    for closer in ranked.iter_mut().filter(|ranked| ranked.rank == CLOSING_FEATURES) {
         if closer.provides.iter().any(|capability| needed.contains(capability)) {
-            closer.rank = PROVIDERS;
+            closer.rank = PROVIDING_CAPABILITIES;
         }
     }
     // A container that moves must not be more visible than its new group.
     if ranked.iter().any(|ranked| ranked.rank == MOVE) {
-        for ranked in ranked.iter_mut().filter(|ranked| narrows(&ranked.step)) {
-            ranked.rank = ranked.rank.min(NARROWED);
+        for ranked in ranked.iter_mut().filter(|ranked| narrows_visibility(&ranked.step)) {
+            ranked.rank = ranked.rank.min(NARROWING);
         }
     }
     ranked
@@ -116,15 +116,15 @@ pub(super) fn remove_closed(
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed = BTreeMap::new();
     let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
-    let (mut taken, mut given) = (BTreeSet::new(), BTreeSet::new());
+    let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
     for early in ranked.iter().filter(|ranked| ranked.rank < ENTRIES) {
-        taken.extend(early.takes.iter().copied());
-        given.extend(early.provides.iter().copied());
+        removed_early.extend(early.takes.iter().copied());
+        provided_early.extend(early.provides.iter().copied());
     }
-    let takes = |name: &&'static str| taken.contains(&Capability::Feature(name));
-    let gives = |name: &&'static str| given.contains(&Capability::Feature(name));
+    let takes = |name: &&'static str| removed_early.contains(&Capability::Feature(name));
+    let gives = |name: &&'static str| provided_early.contains(&Capability::Feature(name));
     ranked.retain(|ranked| {
-        let mut sets = ranked.home.into_iter().flat_map(|home| &home.closed_by);
+        let mut sets = ranked.kind.into_iter().flat_map(|home| &home.closed_by);
         let closes = |name: &&'static str| takes(name) || (is_off(name) && !gives(name));
         let set = sets.find(|set| set.iter().all(&closes));
         let feature = set.and_then(|set| set.iter().find(|name| takes(name)));
@@ -137,14 +137,14 @@ pub(super) fn remove_closed(
 }
 
 /// Whether a step narrows the visibility of its container.
-pub(super) fn narrows(step: &Step) -> bool {
-    let visibility = visibility(step).filter(|_| step.action == Action::Update);
+pub(super) fn narrows_visibility(step: &Step) -> bool {
+    let visibility = visibility_change(step).filter(|_| step.action == Action::Update);
     visibility.is_some_and(|(before, after)| before.is_some_and(|before| before > after))
 }
 
 /// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
 /// creation.
-pub(super) fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
+pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after, .. } => {
             let is_new = step.provides(Capability::Exists);
@@ -170,7 +170,7 @@ impl RankedStep {
                     let stays = if *ends { 0 } else { *after };
                     // Rules of a group name maintainers, those of a project its members. A member who leaves
                     // may keep access by a group above.
-                    let needed = scope.of(MAINTAINER, 1);
+                    let needed = scope.choose(MAINTAINER, 1);
                     let was_inside = *before >= needed;
                     let keeps = was_inside && step.provides(Capability::People);
                     let loses = stays < *before || lost_role.is_some();
@@ -193,26 +193,26 @@ impl RankedStep {
         let section = step.address.section.and_then(|name| catalogue::section(scope, name));
         let home = section.map(|section| section.home);
         let name = step.address.entry.as_deref();
-        let only = section.zip(name).and_then(|(of, name)| of.only_one(name));
+        let only = section.zip(name).and_then(|(of, name)| of.exclusive_group(name));
         // Delete the old entry before creating the new one: only one may exist.
         let is_only = only.is_some();
         if is_only && step.action == Action::Delete {
             provides.push(Capability::Room);
         }
-        let rank = rank(&step, &provides, &takes);
-        Self { step, rank, provides, takes, home, is_only }
+        let rank = compute_rank(&step, &provides, &takes);
+        Self { step, rank, provides, takes, kind: home, is_exclusive: is_only }
     }
 
     /// The capabilities that it needs.
-    fn needed(&self) -> impl Iterator<Item = Capability> {
+    fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
-        let room = self.is_only.then_some(Capability::Room);
-        let of_section = self.home.into_iter().flat_map(ScopedKind::needed);
+        let room = self.is_exclusive.then_some(Capability::Room);
+        let of_section = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
         always.into_iter().chain(of_section).chain(room)
     }
 }
 
-fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
+fn compute_rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
     if provides.contains(&Capability::Exists) {
         CONTAINER
     } else if provides.contains(&Capability::Writable) {
@@ -220,21 +220,21 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
     } else if provides.contains(&Capability::InPlace) {
         MOVE
     } else if provides.contains(&Capability::Room) {
-        FREEING
+        FREEING_ROOM
     } else if takes.contains(&Capability::Writable) {
         ARCHIVE
     } else if takes.contains(&Capability::OwnAccess) {
         OWN_ACCESS
     } else if step.action == Action::Delete && provides.contains(&Capability::People) {
-        LEAVERS
+        ENDING_ACCESS
     } else if step.action == Action::Delete {
         REMOVALS
     } else if takes.iter().any(|taken| matches!(taken, Capability::Feature(_))) {
-        CLOSERS
+        CLOSING_FEATURES
     } else if !takes.is_empty() {
-        TAKERS
+        REMOVING_CAPABILITIES
     } else if !provides.is_empty() {
-        PROVIDERS
+        PROVIDING_CAPABILITIES
     } else {
         ENTRIES
     }
@@ -253,7 +253,7 @@ struct Edges<'p> {
 }
 
 impl<'p> Edges<'p> {
-    fn of(scope: Scope, ranked: &'p [RankedStep]) -> impl Iterator<Item = Vec<Edge>> {
+    fn compute(scope: Scope, ranked: &'p [RankedStep]) -> impl Iterator<Item = Vec<Edge>> {
         let mut edges = Self {
             scope,
             ranked,
@@ -269,23 +269,23 @@ impl<'p> Edges<'p> {
                 by_section.entry(section).or_default().push(at);
             }
         }
-        (0..ranked.len()).map(move |at| edges.edges_before(at))
+        (0..ranked.len()).map(move |at| edges.find_edges(at))
     }
 
     /// The edges of the step at `at`.
-    fn edges_before(&self, at: usize) -> Vec<Edge> {
+    fn find_edges(&self, at: usize) -> Vec<Edge> {
         let ranked = &self.ranked[at];
         let mut edges = Vec::new();
-        for needed in ranked.needed() {
-            self.lead_to_providers(needed, at, &mut edges);
+        for needed in ranked.needed_capabilities() {
+            self.add_edges_to_providers(needed, at, &mut edges);
         }
         if ranked.rank == MOVE {
-            let earlier: Vec<_> = (0..at).filter(|at| self.ranked[*at].rank == NARROWED).collect();
+            let earlier: Vec<_> = (0..at).filter(|at| self.ranked[*at].rank == NARROWING).collect();
             let reason = "it must not be too visible for the group it moves to";
-            self.lead_to(&earlier, reason, &mut edges);
+            self.add_edge(&earlier, reason, &mut edges);
         }
         if ranked.takes.contains(&Capability::Owner) {
-            self.lead_to_providers(Capability::Owner, at, &mut edges);
+            self.add_edges_to_providers(Capability::Owner, at, &mut edges);
         }
         for taken in ranked.takes.iter().filter(|taken| **taken != Capability::Owner) {
             let is_always_needed = matches!(
@@ -297,34 +297,35 @@ impl<'p> Edges<'p> {
             );
             for steps in self.sections.values() {
                 // All steps of a section need the same.
-                let mut needed = steps.iter().take(1).flat_map(|at| self.ranked[*at].needed());
+                let mut needed =
+                    steps.iter().take(1).flat_map(|at| self.ranked[*at].needed_capabilities());
                 if is_always_needed || needed.any(|needed| needed == *taken) {
-                    self.lead_to_earlier(steps, at, taken.reason(self.scope), &mut edges);
+                    self.add_edge_to_earlier(steps, at, taken.order_reason(self.scope), &mut edges);
                 }
             }
         }
         // Steps of its own container that it names; `connect` handles other containers.
         for named in ranked.step.waits_for() {
-            let there = named.contains('#').then(|| self.position_of(named)).flatten();
-            let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
-            self.lead_to(&earlier, "what it names must exist", &mut edges);
+            let position = named.contains('#').then(|| self.position_of(named)).flatten();
+            let earlier: Vec<_> = position.filter(|other| *other < at).into_iter().collect();
+            self.add_edge(&earlier, "what it names must exist", &mut edges);
         }
-        if matches!(ranked.rank, LEAVERS | REMOVALS)
+        if matches!(ranked.rank, ENDING_ACCESS | REMOVALS)
             && let Some(section) = self.sections.get(&ranked.step.address.section)
         {
-            self.lead_to_earlier(section, at, "create first, then remove", &mut edges);
+            self.add_edge_to_earlier(section, at, "create first, then remove", &mut edges);
         }
         edges
     }
 
-    fn lead_to_providers(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
+    fn add_edges_to_providers(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
         for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
-            self.lead_to_earlier(steps, at, needed.reason(self.scope), edges);
+            self.add_edge_to_earlier(steps, at, needed.order_reason(self.scope), edges);
         }
     }
 
     /// Adds an edge to those of the sorted `steps`, of one section, that come before the step at `at`.
-    fn lead_to_earlier(
+    fn add_edge_to_earlier(
         &self,
         steps: &[usize],
         at: usize,
@@ -338,7 +339,7 @@ impl<'p> Edges<'p> {
         };
         // More than two would add no further edge.
         let earlier: Vec<_> = steps.iter().copied().take_while(is_before).take(2).collect();
-        self.lead_to(&earlier, reason, edges);
+        self.add_edge(&earlier, reason, edges);
     }
 
     /// The position of the step with this address.
@@ -354,7 +355,7 @@ impl<'p> Edges<'p> {
 
     /// Adds an edge to `steps` of one section: to the single step, or to the section, which then
     /// stands for all its earlier steps.
-    fn lead_to(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
+    fn add_edge(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
         let address = match steps {
             [] => return,
             [one] => self.ranked[*one].step.address.clone(),

@@ -8,7 +8,7 @@ use crate::{
         Problem,
         texts::{self, ProblemTexts, Words, words},
     },
-    kind::{Facts, marked_above},
+    kind::{Facts, find_marked_group},
     live::Presence,
     origin::Origin,
     text::escape,
@@ -17,18 +17,18 @@ use crate::{
 impl ContainerPlanner<'_> {
     /// Plans the container, of which `facts` are known if it exists.
     pub(super) fn plan_by_presence(&self, facts: &Facts, plan: &mut ContainerPlan) {
-        let is_unwanted = self.declared.life.absent().is_some();
+        let is_unwanted = self.declared.lifecycle.is_absent().is_some();
         match &self.live.presence {
             Presence::Here(..) => self.plan_existing(facts, plan),
             Presence::Missing(_) if is_unwanted => {}
             // Only an administrator sees every group and user.
-            Presence::NoNamespace(_) if is_unwanted && self.settings.caller.administrator => {}
+            Presence::NoNamespace(_) if is_unwanted && self.settings.caller.is_administrator => {}
             Presence::NoNamespace(group) if is_unwanted => {
                 let reason = Cause::new(self.namespace_problem(group).message);
                 plan.close_unread(self.address.clone(), reason);
             }
             Presence::Missing(_) | Presence::NoNamespace(_) | Presence::Moved { .. }
-                if self.declared.brought_in.is_some() =>
+                if self.declared.including_glob.is_some() =>
             {
                 plan.close_vanished(self.declared);
             }
@@ -55,13 +55,13 @@ impl ContainerPlanner<'_> {
     /// A problem of the container as a whole. The texts may name its noun.
     fn problem(&self, texts: ProblemTexts, words: Words<'_>) -> Problem {
         let noun = words![noun = self.declared.scope.noun()];
-        Problem::of(texts, &[words, noun].concat(), self.address, &self.declared.origin)
+        Problem::from_texts(texts, &[words, noun].concat(), self.address, &self.declared.origin)
     }
 
     /// The same with texts that have a code for groups and one for projects.
-    fn scoped_problem(&self, texts: [&'static str; 4], words: Words<'_>) -> Problem {
+    fn problem_with_scoped_code(&self, texts: [&'static str; 4], words: Words<'_>) -> Problem {
         let [of_group, of_project, message, help] = texts;
-        self.problem([self.declared.scope.of(of_group, of_project), message, help], words)
+        self.problem([self.declared.scope.choose(of_group, of_project), message, help], words)
     }
 
     /// A problem with its former paths.
@@ -71,7 +71,7 @@ impl ContainerPlanner<'_> {
 
     /// Where its former path is declared.
     pub(super) fn former_origin(&self) -> &Origin {
-        let former = self.declared.life.previously.first();
+        let former = self.declared.lifecycle.previously.first();
         former.map_or(&self.declared.origin, |former| &former.origin)
     }
 
@@ -87,11 +87,11 @@ impl ContainerPlanner<'_> {
         // Nothing above a top-level group shows whether it is only hidden.
         let is_of_top = !self.address.path.contains('/');
         let or_hidden = if is_of_top { ", or the token cannot see it" } else { "" };
-        self.scoped_problem(texts, &[("or_hidden", &or_hidden)])
+        self.problem_with_scoped_code(texts, &[("or_hidden", &or_hidden)])
     }
 
-    /// Nothing exists at the path `namespace` of its group or user. It may exist under a path that a
-    /// snapshot lacks, and creating it would make a second one.
+    /// Nothing exists at `namespace`, the path of its group or user. In a snapshot, that group may
+    /// exist under another path: creating it would make a second one.
     pub(super) fn namespace_problem(&self, namespace: &str) -> Problem {
         let is_offline = self.settings.is_offline;
         let texts =
@@ -100,10 +100,14 @@ impl ContainerPlanner<'_> {
     }
 
     fn moved_problem(&self, to: Option<&str>) -> Problem {
-        let Some(to) = to.map(escape) else { return self.scoped_problem(texts::RENAMED, &[]) };
-        match marked_above(&to) {
-            None => self.scoped_problem(texts::MOVED, &[("to", &to)]),
-            Some(group) => self.scoped_problem(texts::MOVED_TO_DELETED, &[("group", &group)]),
+        let Some(to) = to.map(escape) else {
+            return self.problem_with_scoped_code(texts::RENAMED, &[]);
+        };
+        match find_marked_group(&to) {
+            None => self.problem_with_scoped_code(texts::MOVED, &[("to", &to)]),
+            Some(group) => {
+                self.problem_with_scoped_code(texts::MOVED_TO_DELETED, &[("group", &group)])
+            }
         }
     }
 
@@ -115,7 +119,7 @@ impl ContainerPlanner<'_> {
     /// It is marked for deletion, and may not be restored.
     pub(super) fn deleting_problem(&self, since: Option<&str>) -> Problem {
         let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-        self.scoped_problem(texts::DELETING, &[("since", &since)])
+        self.problem_with_scoped_code(texts::DELETING, &[("since", &since)])
     }
 
     pub(super) fn import_problem(&self, reason: Option<&str>) -> Problem {

@@ -13,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Plan, extend_closure, guard};
+use super::{Limits, Plan, extend_until_stable, guard};
 use crate::{
     desired::Container,
     diff::{GuardRefusal, Note, Reason, Step},
@@ -29,12 +29,12 @@ pub struct Extent {
     /// How many containers that only a rule includes may change.
     pub reach: Limits,
     /// Whether drift from before a branch is only shown, and so not counted by guards.
-    pub spares_drift: bool,
+    pub ignores_drift: bool,
 }
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { limit: None, reach: Limits::REACH, spares_drift: false }
+        Self { limit: None, reach: Limits::REACH, ignores_drift: false }
     }
 }
 
@@ -51,16 +51,17 @@ pub struct Limited {
 #[derive(Debug, Default)]
 pub(super) struct IncludedContainers {
     /// The glob that included each container, by path.
-    by: BTreeMap<Arc<str>, Arc<str>>,
+    glob_by_path: BTreeMap<Arc<str>, Arc<str>>,
     /// By glob: the place of its rule, and how many containers it included.
-    all: BTreeMap<Arc<str>, (Origin, usize)>,
+    rules_by_glob: BTreeMap<Arc<str>, (Origin, usize)>,
 }
 
 impl IncludedContainers {
     pub(super) fn add(&mut self, container: &Container) {
-        let Some(by) = &container.brought_in else { return };
-        self.by.insert(container.path.clone(), by.clone());
-        let (_, all) = self.all.entry(by.clone()).or_insert_with(|| (container.origin.clone(), 0));
+        let Some(by) = &container.including_glob else { return };
+        self.glob_by_path.insert(container.path.clone(), by.clone());
+        let (_, all) =
+            self.rules_by_glob.entry(by.clone()).or_insert_with(|| (container.origin.clone(), 0));
         *all += 1;
     }
 
@@ -68,29 +69,28 @@ impl IncludedContainers {
     pub(super) fn refusals(&self, steps: &[&Step], limits: &Limits) -> Vec<GuardRefusal> {
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
         let mut changed: BTreeMap<_, usize> = BTreeMap::new();
-        for by in paths.into_iter().filter_map(|path| self.by.get(path)) {
+        for by in paths.into_iter().filter_map(|path| self.glob_by_path.get(path)) {
             *changed.entry(by).or_default() += 1;
         }
-        self.all
+        self.rules_by_glob
             .iter()
             .filter_map(|(by, (origin, all))| {
-                guard::reach(by, origin, *all, changed.get(by).copied()?, limits)
+                guard::refuse_reach(by, origin, *all, changed.get(by).copied()?, limits)
             })
             .collect()
     }
 }
 
 impl Plan {
-    /// Keeps the steps of the first `most` groups and projects that have some, and of those that
-    /// they depend on. Refusals and notes for other steps are removed with them; all other results
-    /// stay.
-    pub(super) fn limit(&mut self, most: usize) {
+    /// Keeps the steps of the first `max_containers` groups and projects with steps, and of those
+    /// that they depend on. Removes refusals and notes of other steps; all other results stay.
+    pub(super) fn keep_first(&mut self, max_containers: usize) {
         let mut paths: Vec<Arc<str>> =
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
         paths.dedup();
-        let mut selected: BTreeSet<Arc<str>> = paths.iter().take(most).cloned().collect();
+        let mut selected: BTreeSet<Arc<str>> = paths.iter().take(max_containers).cloned().collect();
         // And those that they depend on.
-        extend_closure(&mut selected, |selected| {
+        extend_until_stable(&mut selected, |selected| {
             let steps =
                 self.findings.steps.iter().filter(|step| selected.contains(&step.address.path));
             let needed = steps.flat_map(|step| &step.after).map(|edge| &edge.address.path);
@@ -99,7 +99,7 @@ impl Plan {
         let is_selected = |path: &Arc<str>| selected.contains(path);
         let skipped: BTreeSet<Arc<str>> =
             paths.into_iter().filter(|path| !is_selected(path)).collect();
-        self.limited = Some(Limited { to: most, left_out: skipped.len() });
+        self.limited = Some(Limited { to: max_containers, left_out: skipped.len() });
         self.live.retain(|path, _| is_selected(path));
         let findings = &mut self.findings;
         findings.steps.retain(|step| is_selected(&step.address.path));

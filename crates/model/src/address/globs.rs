@@ -2,38 +2,38 @@
 
 use std::collections::HashMap;
 
-use super::{Glob, glob_is_literal_until};
+use super::{Glob, literal_length};
 
 /// Numbers of globs, by the beginning and end of the paths that they match.
 #[derive(Clone, Debug, Default)]
 pub struct GlobIndex(HashMap<String, HashMap<String, Vec<usize>>>);
 
 impl GlobIndex {
-    /// Adds the glob with number `at`. Numbers must not decrease.
-    pub fn insert(&mut self, at: usize, glob: &str) {
+    /// Adds the glob with this `number`. Numbers must not decrease.
+    pub fn insert(&mut self, number: usize, glob: &str) {
         let glob = glob.to_lowercase();
         let (beginning, end) = literal_parts(&glob);
         let ends = self.0.entry(beginning.to_owned()).or_default();
         let numbers = ends.entry(end.to_owned()).or_default();
-        if numbers.last() != Some(&at) {
-            numbers.push(at);
+        if numbers.last() != Some(&number) {
+            numbers.push(number);
         }
     }
 
     /// The numbers of the globs that may match the lower-case `path`, in order.
-    pub fn of(&self, path: &str) -> Vec<usize> {
+    pub fn candidates(&self, path: &str) -> Vec<usize> {
         let slashes = || path.match_indices('/').map(|(at, _)| at);
         let beginnings = slashes().chain([path.len()]).map(|end| &path[..end]).chain([""]);
         let ends = || slashes().map(|at| &path[at + 1..]).chain([path, ""]);
         let by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
-        let mut found: Vec<usize> = by_end
+        let mut numbers: Vec<usize> = by_end
             .flat_map(|by_end| ends().filter_map(|end| by_end.get(end)))
             .flatten()
             .copied()
             .collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
     }
 }
 
@@ -41,11 +41,11 @@ impl GlobIndex {
 /// matches begins with the former and ends with the latter, as whole parts. A glob without
 /// wildcards is all beginning.
 fn literal_parts(glob: &str) -> (&str, &str) {
-    let first = glob_is_literal_until(glob);
+    let first = literal_length(glob);
     if first == glob.len() {
         return (glob, "");
     }
-    let last = glob.rfind(super::SPECIAL).unwrap_or(first);
+    let last = glob.rfind(super::SPECIAL_CHARACTERS).unwrap_or(first);
     let beginning = glob[..first].rfind('/').map_or("", |end| &glob[..end]);
     (beginning, glob[last..].find('/').map_or("", |at| &glob[last + at + 1..]))
 }
@@ -54,15 +54,15 @@ fn literal_parts(glob: &str) -> (&str, &str) {
 #[derive(Clone, Debug, Default)]
 pub struct Globs {
     globs: Vec<Glob>,
-    ends: GlobIndex,
+    index: GlobIndex,
 }
 
 impl FromIterator<Glob> for Globs {
     fn from_iter<I: IntoIterator<Item = Glob>>(globs: I) -> Self {
         let globs: Vec<_> = globs.into_iter().collect();
-        let mut ends = GlobIndex::default();
-        globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob.written()));
-        Self { globs, ends }
+        let mut index = GlobIndex::default();
+        globs.iter().enumerate().for_each(|(at, glob)| index.insert(at, glob.pattern()));
+        Self { globs, index }
     }
 }
 
@@ -74,7 +74,7 @@ impl Globs {
 
     /// The globs that match `path`, which must be in lower case.
     pub fn matching(&self, path: &str) -> impl Iterator<Item = &Glob> {
-        let candidates = self.ends.of(path).into_iter().map(|at| &self.globs[at]);
+        let candidates = self.index.candidates(path).into_iter().map(|at| &self.globs[at]);
         candidates.filter(move |glob| glob.matches(path))
     }
 
@@ -124,7 +124,7 @@ mod tests {
             path in "[ab]{1,2}(/[ab]{1,2}){0,3}",
         ) {
             let written = pieces.concat();
-            if let Ok(glob) = Glob::over_paths(&written) {
+            if let Ok(glob) = Glob::for_paths(&written) {
                 let globs = Globs::from_iter([glob.clone()]);
                 prop_assert_eq!(globs.matches(&path), glob.matches(&path), "{} {}", written, path);
             }
@@ -138,7 +138,7 @@ mod tests {
             let mut ends = GlobIndex::default();
             globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob));
             let path = globs[7].replace("**", "y").replace('*', "z");
-            assert_eq!(ends.of(&path), [7], "{shape}");
+            assert_eq!(ends.candidates(&path), [7], "{shape}");
         }
     }
 }

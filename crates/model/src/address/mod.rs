@@ -98,9 +98,9 @@ struct AddressForm<'a> {
 /// A glob over addresses.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    written: String,
+    pattern: String,
     path: GlobMatcher,
-    rest: Option<GlobMatcher>,
+    object: Option<GlobMatcher>,
     /// The glob for the section alone.
     section: Option<GlobMatcher>,
 }
@@ -122,22 +122,22 @@ impl Selector {
         let path = glob(&path.to_lowercase())?;
         let section =
             rest.map(|rest| glob(rest.split('/').next().unwrap_or_default())).transpose()?;
-        Ok(Self { written: written.to_owned(), path, rest: rest.map(glob).transpose()?, section })
+        Ok(Self { pattern: written.to_owned(), path, object: rest.map(glob).transpose()?, section })
     }
 
     /// The original text.
-    pub fn written(&self) -> &str {
-        &self.written
+    pub fn pattern(&self) -> &str {
+        &self.pattern
     }
 
     /// The part for paths.
-    pub fn over_paths(&self) -> &str {
-        self.written.split('#').next().unwrap_or_default()
+    pub fn path_pattern(&self) -> &str {
+        self.pattern.split('#').next().unwrap_or_default()
     }
 
     /// True if it has a part for entries.
     pub fn selects_entries(&self) -> bool {
-        self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
+        self.pattern.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
     }
 
     /// True if the project at `path` may contain something selected. Paths are case-insensitive.
@@ -160,21 +160,21 @@ impl Selector {
         if !self.touches(&address.path) {
             return false;
         }
-        let Some(rest) = &self.rest else { return true };
+        let Some(rest) = &self.object else { return true };
         let Some(section) = address.section else { return false };
         let written = address.to_string();
         let written = written.split_once('#').map_or("", |(_, written)| written);
         // An entry can be selected in the form of an address and in the form of a plan.
-        let shown =
+        let is_selected_as_shown =
             address.entry.as_ref().is_some_and(|entry| rest.is_match(format!("{section}/{entry}")));
-        rest.is_match(section) || rest.is_match(written) || shown
+        rest.is_match(section) || rest.is_match(written) || is_selected_as_shown
     }
 }
 
 /// A single glob.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    written: String,
+    pattern: String,
     matcher: Matcher,
 }
 
@@ -189,35 +189,35 @@ impl Glob {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn over_paths(written: &str) -> Result<Self, String> {
+    pub fn for_paths(written: &str) -> Result<Self, String> {
         let matcher = Matcher::Glob(glob(&written.to_lowercase())?);
-        Ok(Self { written: written.to_owned(), matcher })
+        Ok(Self { pattern: written.to_owned(), matcher })
     }
 
     /// A glob for the names of entries, in which `*` matches any text.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn over_names(written: &str) -> Result<Self, String> {
+    pub fn for_names(written: &str) -> Result<Self, String> {
         let matcher = Matcher::Glob(compile(written, false)?);
-        Ok(Self { written: written.to_owned(), matcher })
+        Ok(Self { pattern: written.to_owned(), matcher })
     }
 
     /// The glob that only matches the entry called `name`.
-    pub fn name(name: &str) -> Self {
+    pub fn exact(name: &str) -> Self {
         // Within brackets, the backslash is not an escape character.
         let written = globset::escape(name).replace('\\', r"\\");
-        Self { written, matcher: Matcher::Name(name.to_owned()) }
+        Self { pattern: written, matcher: Matcher::Name(name.to_owned()) }
     }
 
     /// The original text.
-    pub fn written(&self) -> &str {
-        &self.written
+    pub fn pattern(&self) -> &str {
+        &self.pattern
     }
 
     /// The text that every match starts with; for paths, in lower case.
-    pub fn start(&self) -> &str {
-        &self.written[..glob_is_literal_until(&self.written)]
+    pub fn literal_prefix(&self) -> &str {
+        &self.pattern[..literal_length(&self.pattern)]
     }
 
     /// True if it matches `text`. Paths must be in lower case.
@@ -231,16 +231,16 @@ impl Glob {
 }
 
 /// Characters with a special meaning in globs.
-const SPECIAL: [char; 8] = ['*', '?', '[', ']', '{', '}', '!', '\\'];
+const SPECIAL_CHARACTERS: [char; 8] = ['*', '?', '[', ']', '{', '}', '!', '\\'];
 
 /// The position of the first special character of a glob.
-fn glob_is_literal_until(glob: &str) -> usize {
-    glob.find(SPECIAL).unwrap_or(glob.len())
+fn literal_length(glob: &str) -> usize {
+    glob.find(SPECIAL_CHARACTERS).unwrap_or(glob.len())
 }
 
 /// True if `glob` only matches itself.
 pub fn is_literal(glob: &str) -> bool {
-    glob_is_literal_until(glob) == glob.len()
+    literal_length(glob) == glob.len()
 }
 
 /// A glob for paths.
@@ -249,11 +249,11 @@ fn glob(text: &str) -> Result<GlobMatcher, String> {
 }
 
 /// The maximum length of a glob in bytes.
-const LONGEST_GLOB: usize = 4096;
+const MAX_GLOB_BYTES: usize = 4096;
 /// The maximum nesting of `{` in a glob.
-const DEEPEST_GLOB: usize = 8;
+const MAX_GLOB_DEPTH: usize = 8;
 /// The maximum number of texts that the `{a,b}` of a glob expand to.
-const MOST_CHOICES: usize = 1000;
+const MAX_GLOB_CHOICES: usize = 1000;
 
 /// Why a glob matches no path.
 fn path_glob_fault(text: &str) -> Option<String> {
@@ -272,23 +272,23 @@ fn path_glob_fault(text: &str) -> Option<String> {
 
 /// The only function that compiles globs. It enforces limits, because the glob compiler panics if a
 /// glob is too large, and expanding choices needs memory.
-fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
+fn compile(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, String> {
     steps::step();
-    if text.len() > LONGEST_GLOB {
-        return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
+    if text.len() > MAX_GLOB_BYTES {
+        return Err(format!("it is longer than {MAX_GLOB_BYTES} bytes"));
     }
-    if let Some(why) = path_glob_fault(text).filter(|_| within_segments) {
+    if let Some(why) = path_glob_fault(text).filter(|_| stays_in_segment) {
         return Err(why);
     }
     let (depth, choices) = brace_size(text);
-    if depth > DEEPEST_GLOB {
-        return Err(format!("more than {DEEPEST_GLOB} braces are within each other"));
+    if depth > MAX_GLOB_DEPTH {
+        return Err(format!("more than {MAX_GLOB_DEPTH} braces are within each other"));
     }
-    if choices > MOST_CHOICES {
-        return Err(format!("its braces expand to more than {MOST_CHOICES} texts"));
+    if choices > MAX_GLOB_CHOICES {
+        return Err(format!("its braces expand to more than {MAX_GLOB_CHOICES} texts"));
     }
     let glob = GlobBuilder::new(text)
-        .literal_separator(within_segments)
+        .literal_separator(stays_in_segment)
         .backslash_escape(true)
         .build()
         .map_err(|error| error.kind().to_string())?;
@@ -300,22 +300,26 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
 fn brace_size(glob: &str) -> (usize, usize) {
     // The number of texts of the earlier choices and of the current choice in the innermost open
     // brace. The stack has the same for the outer ones.
-    let (mut before, mut choices) = (0_usize, 1_usize);
-    let (mut around, mut deepest) = (Vec::new(), 0);
+    let (mut earlier_choices, mut choices) = (0_usize, 1_usize);
+    let (mut outer_counts, mut deepest) = (Vec::new(), 0);
     let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
     for byte in glob.bytes().chain(unclosed) {
         match byte {
             b'{' => {
-                around.push((std::mem::take(&mut before), std::mem::replace(&mut choices, 1)));
-                deepest = deepest.max(around.len());
+                outer_counts.push((
+                    std::mem::take(&mut earlier_choices),
+                    std::mem::replace(&mut choices, 1),
+                ));
+                deepest = deepest.max(outer_counts.len());
             }
-            b',' if !around.is_empty() => {
-                before = before.saturating_add(std::mem::replace(&mut choices, 1));
+            b',' if !outer_counts.is_empty() => {
+                earlier_choices =
+                    earlier_choices.saturating_add(std::mem::replace(&mut choices, 1));
             }
             b'}' => {
-                if let Some((outer, text)) = around.pop() {
-                    choices = text.saturating_mul(before.saturating_add(choices));
-                    before = outer;
+                if let Some((outer, text)) = outer_counts.pop() {
+                    choices = text.saturating_mul(earlier_choices.saturating_add(choices));
+                    earlier_choices = outer;
                 }
             }
             _ => {}
@@ -397,7 +401,7 @@ mod tests {
             ("?".repeat(4097), Some("longer than 4096 bytes")),
         ] {
             let shown: String = glob.chars().take(20).collect();
-            for read in [Glob::over_paths, Glob::over_names] {
+            for read in [Glob::for_paths, Glob::for_names] {
                 let found = read(&glob).map(|_| ()).err();
                 assert_eq!(found.is_some(), why.is_some(), "{shown}: {found:?}");
                 assert!(found.unwrap_or_default().contains(why.unwrap_or_default()), "{shown}");
@@ -405,13 +409,13 @@ mod tests {
             assert_eq!(Selector::parse(&format!("a#{glob}")).is_err(), why.is_some(), "{shown}");
         }
         let long = "{a,b}[*]".repeat(1000);
-        assert!(Glob::name(&long).matches(&long) && !Glob::name(&long).matches("a"));
+        assert!(Glob::exact(&long).matches(&long) && !Glob::exact(&long).matches("a"));
     }
 
     #[test]
     fn a_name_becomes_a_glob_that_only_matches_it() {
         for (name, other) in [("a*b?", "axbc"), (r"a\*b", "a*b"), (r"\", ""), ("{a,b}[c]", "ac")] {
-            let glob = Glob::over_names(Glob::name(name).written()).unwrap();
+            let glob = Glob::for_names(Glob::exact(name).pattern()).unwrap();
             assert!(glob.matches(name) && !glob.matches(other), "{name}");
         }
     }

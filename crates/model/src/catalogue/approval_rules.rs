@@ -12,17 +12,17 @@ use crate::{
 use super::prelude::*;
 
 /// The type of the rule for any approver.
-pub const ANY: &str = "any_approver";
+pub const ANY_APPROVER: &str = "any_approver";
 
 /// The effect of naming branches in a rule that applied to all protected branches.
-const NARROWS: &str = "is no longer for all protected branches";
+const NARROWING_NOTE: &str = "is no longer for all protected branches";
 
 /// The setting of a project from which the service makes the rule "All Members".
-pub const BEFORE_MERGE: &str = "approvals_before_merge";
+pub const APPROVALS_SETTING: &str = "approvals_before_merge";
 
 /// True if an entry is the rule for any approver. A project has at most one.
-pub fn is_any(declared: &Fields) -> bool {
-    declared.text("rule_type") == Some(ANY)
+pub fn is_any_approver_rule(declared: &Fields) -> bool {
+    declared.text("rule_type") == Some(ANY_APPROVER)
 }
 
 /// The name of the section.
@@ -36,7 +36,7 @@ impl KindRules for ApprovalRules {
         let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
         // For a rule that applies to all protected branches, the service lists all of them. The
         // list is then not a setting.
-        if spec.name == BRANCHES && is_true(raw, ALL) {
+        if spec.name == BRANCHES_FIELD && is_true(raw, ALL_PROTECTED_FIELD) {
             return Some(Json::Array(Vec::new()));
         }
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
@@ -44,34 +44,37 @@ impl KindRules for ApprovalRules {
 
     fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
         let mut identity = forms::identify(section, field);
-        if field("rule_type").is_some_and(|kind| *kind == ANY) {
+        if field("rule_type").is_some_and(|kind| *kind == ANY_APPROVER) {
             // No name contains a NUL.
-            identity.keys = vec![format!("\0{ANY}")];
+            identity.keys = vec![format!("\0{ANY_APPROVER}")];
         }
         identity
     }
 
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let calls = match job.act {
-            CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES) => {
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let calls = match context.purpose {
+            CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES_FIELD) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
-                let narrows = !declared.contains_key(ALL) && is_true(live.fields.raw(), ALL);
-                let side_effect = narrows.then_some(NARROWS);
-                declared.insert(ALL.to_owned(), Json::Bool(false).into());
-                let calls =
-                    CallContext { act: CallPurpose::Change(&declared, live, changed), ..*job }
-                        .plain()?;
+                let is_narrowed = !declared.contains_key(ALL_PROTECTED_FIELD)
+                    && is_true(live.fields.raw(), ALL_PROTECTED_FIELD);
+                let side_effect = is_narrowed.then_some(NARROWING_NOTE);
+                declared.insert(ALL_PROTECTED_FIELD.to_owned(), Json::Bool(false).into());
+                let calls = CallContext {
+                    purpose: CallPurpose::Change(&declared, live, changed),
+                    ..*context
+                }
+                .plain_calls()?;
                 calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect()
             }
-            _ => job.plain()?,
+            _ => context.plain_calls()?,
         };
-        let typed = calls
+        let calls_with_type = calls
             .into_iter()
             .map(|call| PlannedCall { request: with_rule_type(call.request), ..call });
-        Ok(typed.collect())
+        Ok(calls_with_type.collect())
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
@@ -83,18 +86,18 @@ impl KindRules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
-        let mut lists = ["users", "groups"].into_iter().filter(|_| is_any(declared));
+        let mut lists = ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
-            report(EntryFault::of(texts::APPROVERS_OF_ANY, list));
+            report(EntryFault::for_field(texts::APPROVERS_OF_ANY, list));
         }
-        if has_items(declared, BRANCHES) && declared.is_on(ALL) {
-            report(EntryFault::of(texts::BRANCHES_OF_ALL, BRANCHES));
+        if has_items(declared, BRANCHES_FIELD) && declared.is_on(ALL_PROTECTED_FIELD) {
+            report(EntryFault::for_field(texts::BRANCHES_OF_ALL, BRANCHES_FIELD));
         }
     }
 }
 
-const ALL: &str = "applies_to_all_protected_branches";
-const BRANCHES: &str = "protected_branches";
+const ALL_PROTECTED_FIELD: &str = "applies_to_all_protected_branches";
+const BRANCHES_FIELD: &str = "protected_branches";
 
 fn has_items(declared: &Fields, list: &str) -> bool {
     declared.list(list).is_some_and(|items| !items.is_empty())
@@ -136,24 +139,24 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
 enum CoveredBranches<'r> {
     All,
     Protected,
-    These(&'r [Json]),
+    Named(&'r [Json]),
 }
 
 /// `None` if unknown.
 fn covered_branches(rule: &Object) -> Option<CoveredBranches<'_>> {
-    if is_true(rule, ALL) {
+    if is_true(rule, ALL_PROTECTED_FIELD) {
         return Some(CoveredBranches::Protected);
     }
-    let named = rule.get(BRANCHES)?.as_array()?;
-    Some(if named.is_empty() { CoveredBranches::All } else { CoveredBranches::These(named) })
+    let named = rule.get(BRANCHES_FIELD)?.as_array()?;
+    Some(if named.is_empty() { CoveredBranches::All } else { CoveredBranches::Named(named) })
 }
 
 /// True if a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered_branches(before), covered_branches(after)) {
         (Some(CoveredBranches::All), Some(new)) => !matches!(new, CoveredBranches::All),
-        (Some(CoveredBranches::Protected), Some(CoveredBranches::These(_))) => true,
-        (Some(CoveredBranches::These(old)), Some(CoveredBranches::These(new))) => {
+        (Some(CoveredBranches::Protected), Some(CoveredBranches::Named(_))) => true,
+        (Some(CoveredBranches::Named(old)), Some(CoveredBranches::Named(new))) => {
             old.iter().any(|name| !new.contains(name))
         }
         _ => false,
@@ -236,13 +239,13 @@ mod tests {
                 section,
                 target: &target,
                 names,
-                release: DetectedRelease::NotAsked,
-                is_alone: true,
-                act,
+                release: DetectedRelease::NotRequested,
+                has_unique_address: true,
+                purpose: act,
             };
             let body = |calls: Vec<PlannedCall>| {
                 let body = calls[0].request.body_fields().unwrap().clone();
-                ["protected_branch_ids", ALL].map(|name| body.plain(name).cloned())
+                ["protected_branch_ids", ALL_PROTECTED_FIELD].map(|name| body.plain(name).cloned())
             };
             ApprovalRules.calls(&job).map(body)
         };
@@ -255,7 +258,7 @@ mod tests {
         let known = [("main", Id::Known(4)), ("new", Id::OfStep("acme/shop#x/new".into()))];
         let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), Some(id))).into();
         names.insert_entries("protected_branches", Ok(known));
-        let sent = json!([4, Id::OfStep("acme/shop#x/new".into()).sent()]);
+        let sent = json!([4, Id::OfStep("acme/shop#x/new".into()).to_json()]);
         assert_eq!(ids(raw(), declared, &names), Ok([Some(sent), Some(json!(false))]));
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
@@ -268,9 +271,9 @@ mod tests {
 
     #[test]
     fn a_rule_covers_less_only_if_a_branch_is_left_out() {
-        let all = json!({BRANCHES: [], ALL: false});
-        let protected = json!({BRANCHES: [], ALL: true});
-        let named = |names: &[&str]| json!({BRANCHES: names, ALL: false});
+        let all = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: false});
+        let protected = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: true});
+        let named = |names: &[&str]| json!({BRANCHES_FIELD: names, ALL_PROTECTED_FIELD: false});
         for (before, after, less) in [
             (all.clone(), protected.clone(), true),
             (all.clone(), named(&["a"]), true),
@@ -279,7 +282,7 @@ mod tests {
             (named(&["a"]), named(&["b", "a"]), false),
             (named(&["a"]), all, false),
             (named(&["a"]), protected.clone(), false),
-            (json!({ALL: false}), protected, false),
+            (json!({ALL_PROTECTED_FIELD: false}), protected, false),
         ] {
             assert_eq!(
                 covers_less(&object(before.clone()), &object(after.clone())),
@@ -314,7 +317,7 @@ mod tests {
     fn the_rule_for_any_approver_is_identified_by_its_type() {
         let section = section("approval_rules");
         let key = |rule: Json| section.identify(&object(rule)).keys;
-        let any = |name: &str| key(json!({"name": name, "rule_type": ANY}));
+        let any = |name: &str| key(json!({"name": name, "rule_type": ANY_APPROVER}));
         assert_eq!(any("All"), any("Everybody"));
         assert_ne!(any("All"), key(json!({"name": "All", "rule_type": "regular"})));
         assert_eq!(

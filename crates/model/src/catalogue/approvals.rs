@@ -9,7 +9,9 @@ impl KindRules for ApprovalSettings {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
         let (resets, removes) = ("reset_approvals_on_push", "selective_code_owner_removals");
         if declared.is_on(resets) && declared.is_on(removes) {
-            report(EntryFault::of(texts::APPROVALS_CONFLICT, removes).with(resets));
+            report(
+                EntryFault::for_field(texts::APPROVALS_CONFLICT, removes).with_other_field(resets),
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use super::prelude::*;
 pub(super) struct Archived;
 
 impl KindRules for Archived {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let op = match job.act {
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let op = match context.purpose {
             CallPurpose::Create(declared) | CallPurpose::Change(declared, ..)
                 if declared.is_on("archived") =>
             {
@@ -20,7 +20,7 @@ impl KindRules for Archived {
                 return Err(NoCalls::NotNeeded);
             }
         };
-        Ok(vec![job.target.request(op).into()])
+        Ok(vec![context.target.request(op).into()])
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {

@@ -1,4 +1,4 @@
-//! What a setting of a group decides below it: the table of `constraints.yaml`.
+//! The effects of a group setting on containers below the group: the table of `constraints.yaml`.
 //!
 //! `check` compares both sides if both are declared. A plan compares the declared side with the
 //! live one, and orders two steps of which one decides over the other. At its end, a run reads again
@@ -19,7 +19,7 @@ pub struct Constraint {
     /// What it decides about.
     pub over: ConstrainedField,
     /// What the service does.
-    pub how: How,
+    pub how: ConstraintEffect,
     /// The values that contradict each other.
     #[serde(default)]
     when: Vec<ConstraintCase>,
@@ -66,7 +66,7 @@ pub struct ConstrainedField {
 /// What the service does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum ConstraintEffect {
     /// It refuses the value.
     Bounds,
     /// It shows the value of the group instead.
@@ -87,23 +87,24 @@ struct ConstraintCase {
     over: Vec<Json>,
 }
 
-static ALL: LazyLock<Vec<Constraint>> =
+static CONSTRAINTS: LazyLock<Vec<Constraint>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/constraints"));
 
 /// The key of the settings of all groups above, by path in lower case, in the object of a group.
 pub const SETTINGS_ABOVE: &str = "settings of groups above";
 
 /// All constraints.
-pub fn all() -> impl Iterator<Item = &'static Constraint> {
-    ALL.iter()
+pub fn all_constraints() -> impl Iterator<Item = &'static Constraint> {
+    CONSTRAINTS.iter()
 }
 
 /// The constraints over the field `name` of `section`, or over creations in it.
-pub fn over<'n>(
+pub fn constraints_over<'n>(
     section: &'n str,
     name: Option<&'n str>,
 ) -> impl Iterator<Item = &'static Constraint> + use<'n> {
-    all().filter(move |row| row.over.section == section && row.over.field.as_deref() == name)
+    all_constraints()
+        .filter(move |row| row.over.section == section && row.over.field.as_deref() == name)
 }
 
 impl Constraint {
@@ -124,30 +125,32 @@ impl Constraint {
         let given = self.gives.iter().find(|case| case.by.contains(by));
         given
             .and_then(|case| case.over.first())
-            .or_else(|| (self.how == How::Sets && self.gives.is_empty()).then_some(by))
+            .or_else(|| (self.how == ConstraintEffect::Sets && self.gives.is_empty()).then_some(by))
     }
 
     /// The value that a change of the group to `by` gives the same setting in the groups below it.
     pub fn value_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
-        let mut rows = over(&self.by.section, Some(&self.by.field));
+        let mut rows = constraints_over(&self.by.section, Some(&self.by.field));
         rows.find(|row| row.by == self.by)?.value_below(by)
     }
 
     /// True if the setting of a group decides about the same setting of new groups below it.
     pub fn is_handed_down(&self) -> bool {
-        let mut rows = over(&self.by.section, Some(&self.by.field));
-        rows.any(|row| row.by == self.by && (row.how == How::Sets || !row.gives.is_empty()))
+        let mut rows = constraints_over(&self.by.section, Some(&self.by.field));
+        rows.any(|row| {
+            row.by == self.by && (row.how == ConstraintEffect::Sets || !row.gives.is_empty())
+        })
     }
 
     /// True if the group's value `by` forbids creations in a container of `scope`.
     pub fn forbids(&self, by: &Json, scope: Scope) -> bool {
         (self.groups || scope == Scope::Project)
-            && self.how == How::Forbids
+            && self.how == ConstraintEffect::Forbids
             && self.contradicts(by, &Json::Null)
     }
 
     /// True if it counts for the entry `name` of the container at `path`.
-    pub fn is_about(&self, path: &str, name: &str) -> bool {
+    pub fn applies_to(&self, path: &str, name: &str) -> bool {
         let [top, other] = [path, name].map(|path| path.split('/').next().unwrap_or_default());
         !self.outside || !top.eq_ignore_ascii_case(other)
     }
@@ -180,14 +183,14 @@ mod tests {
             // This setting of a project does not depend on the group.
             ("lfs_enabled", json!(true), json!(false), false),
         ] {
-            let found = over(of, Some(name)).any(|row| row.contradicts(&above, &own));
+            let found = constraints_over(of, Some(name)).any(|row| row.contradicts(&above, &own));
             assert_eq!(found, expected, "{name} {own} {above}");
         }
     }
 
     #[test]
     fn every_row_names_fields_and_values_that_they_may_have() {
-        for row in all() {
+        for row in all_constraints() {
             let by = catalogue::section(Scope::Group, &row.by.section).unwrap();
             let by = by.spec(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
             let over: Vec<_> = Scope::ALL
@@ -197,7 +200,7 @@ mod tests {
                     of.spec(row.over.field.as_deref()?)
                 })
                 .collect();
-            assert_eq!(over.is_empty(), row.how == How::Forbids, "{row:?}");
+            assert_eq!(over.is_empty(), row.how == ConstraintEffect::Forbids, "{row:?}");
             assert_eq!(row.text.is_empty() || row.code.is_empty(), !over.is_empty(), "{row:?}");
             let fits = |schema: &Json, value: &Json| match schema.pointer("/enum") {
                 Some(words) => words.as_array().unwrap().contains(value),

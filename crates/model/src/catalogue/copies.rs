@@ -1,5 +1,5 @@
-//! Copies: live entries that nothing tells apart. Two runs at once leave them, and a create
-//! whose answer was lost.
+//! Finds copies: live entries that do not differ. Two concurrent runs, or a create whose response
+//! was lost, leave copies.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// Two live entries created within this many seconds may come from one create whose answer was lost
 /// and from its second sending.
-const COPY_WITHIN: i64 = 15 * 60;
+const COPY_WITHIN_SECONDS: i64 = 15 * 60;
 
 /// Values that the service computes: from the time of the request, from other fields, and from
 /// later use.
@@ -34,7 +34,7 @@ pub const COMPUTED: [&str; 9] = [
 /// Live entries that count as one.
 pub struct Copies<'l> {
     /// The entry that stays.
-    pub stays: &'l LiveEntry,
+    pub kept: &'l LiveEntry,
     /// The others.
     pub copies: Vec<&'l LiveEntry>,
 }
@@ -42,17 +42,18 @@ pub struct Copies<'l> {
 impl<'l> Copies<'l> {
     /// The `entries` of a section that have one identity, at least one, if they are copies.
     ///
-    /// The oldest stays, of those that have all [`parts`] of the others. If the service hides a
-    /// credential that only a new entry can get, the newest stays: it has the present one.
+    /// Keeps the oldest entry that has all entries of [`child_sections`]. If the service hides a
+    /// credential that only a new entry can get, keeps the newest, which has the current
+    /// credential.
     ///
     /// # Errors
     /// How they differ.
-    pub fn of(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
+    pub fn find(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
         let mut copies = entries.to_vec();
         if let [only] = copies[..] {
-            return Ok(Self { stays: only, copies: Vec::new() });
+            return Ok(Self { kept: only, copies: Vec::new() });
         }
-        let parts: Vec<_> = parts(section).map(|(part, _)| part.section).collect();
+        let parts: Vec<_> = child_sections(section).map(|(part, _)| part.section).collect();
         copies.sort_by_key(|entry| (Reverse(count_parts(&parts, entry)), entry.id()));
         let hidden =
             copies.first().map_or(HiddenValues::Nothing, |first| hidden_values(section, first));
@@ -61,8 +62,8 @@ impl<'l> Copies<'l> {
                 return Err(difference);
             }
         }
-        let at = if hidden == HiddenValues::OfNew { copies.len() - 1 } else { 0 };
-        Ok(Self { stays: copies.remove(at), copies })
+        let kept_index = if hidden == HiddenValues::OnlyAtCreation { copies.len() - 1 } else { 0 };
+        Ok(Self { kept: copies.remove(kept_index), copies })
     }
 }
 
@@ -71,20 +72,20 @@ impl<'l> Copies<'l> {
 enum HiddenValues {
     Nothing,
     /// Only what an entry gets when it is created and never later.
-    OfNew,
+    OnlyAtCreation,
     More,
 }
 
 /// The sections whose entries belong to those of `section`.
-pub fn parts(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
+pub fn child_sections(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
     let below = catalogue::sections(section.home.scope)
         .filter_map(|section| Some((section, section.home.parent?)));
     below.filter(move |(_, parent)| parent.section == section.section)
 }
 
-/// The number of its `parts` of an entry, as far as they were read.
+/// The number of child entries of an entry in the sections `parts`, as far as they were read.
 fn count_parts(parts: &[&str], entry: &LiveEntry) -> usize {
-    let Some(whole) = &entry.whole else { return 0 };
+    let Some(whole) = &entry.whole_object else { return 0 };
     let rows = parts.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
     rows.map(Vec::len).sum()
 }
@@ -106,7 +107,7 @@ fn find_difference(
     first: &LiveEntry,
     other: &LiveEntry,
 ) -> Option<String> {
-    let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
+    let (Some(one), Some(two)) = (&first.whole_object, &other.whole_object) else {
         return Some("differ".to_owned());
     };
     let (one, two) = (one.raw(), two.raw());
@@ -120,10 +121,10 @@ fn find_difference(
     match (hidden, creation_time(one), creation_time(two)) {
         (HiddenValues::Nothing, ..) => None,
         (_, Some(one), Some(two)) => {
-            let is_soon = (one.as_second() - two.as_second()).abs() <= COPY_WITHIN;
-            (!is_soon).then(|| "were created more than 15 minutes apart".to_owned())
+            let is_close_in_time = (one.as_second() - two.as_second()).abs() <= COPY_WITHIN_SECONDS;
+            (!is_close_in_time).then(|| "were created more than 15 minutes apart".to_owned())
         }
-        (HiddenValues::OfNew, ..) => None,
+        (HiddenValues::OnlyAtCreation, ..) => None,
         (HiddenValues::More, ..) => Some("do not show when they were created".to_owned()),
     }
 }
@@ -131,17 +132,21 @@ fn find_difference(
 /// The values that the service hides of an entry: write-only fields, credentials in URLs, and entries
 /// of other sections that belong to it.
 fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
-    let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return HiddenValues::More };
+    let Some(whole) = entry.whole_object.as_ref().map(LiveFields::raw) else {
+        return HiddenValues::More;
+    };
     let specs = section.specs();
     let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));
-    if parts(section).next().is_some()
+    if child_sections(section).next().is_some()
         || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
     {
         return HiddenValues::More;
     }
     let hidden = specs.iter().filter(|spec| is_hidden(spec, whole));
     hidden.fold(HiddenValues::Nothing, |all, spec| match (all, spec.field.accepted) {
-        (HiddenValues::Nothing | HiddenValues::OfNew, Accepted::OnCreate) => HiddenValues::OfNew,
+        (HiddenValues::Nothing | HiddenValues::OnlyAtCreation, Accepted::OnCreate) => {
+            HiddenValues::OnlyAtCreation
+        }
         _ => HiddenValues::More,
     })
 }

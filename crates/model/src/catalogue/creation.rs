@@ -14,75 +14,75 @@ pub(super) struct CreationRequests<'c> {
     pub(super) post: Request<Write>,
     /// Whether the create request accepts a field, given its name, its treatment, and its name in
     /// requests.
-    pub(super) takes: &'c dyn Fn(&str, &Field, &str) -> bool,
+    pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
     /// The operation of the other requests.
     pub(super) edit: Op<Write>,
     /// The fields with the namespace and the name.
-    pub(super) within: Fields,
+    pub(super) base_fields: Fields,
 }
 
 impl CreationRequests<'_> {
-    /// The calls that create the container of `job` with its `declared` fields and with the
+    /// The calls that create the container of `context` with its `declared` fields and with the
     /// sections that are created with it.
     ///
     /// # Errors
     /// If a field names something that the service does not have.
     pub(super) fn calls(
         self,
-        job: &CallContext<'_>,
+        context: &CallContext<'_>,
         declared: &Fields,
     ) -> Result<Vec<PlannedCall>, NoCalls> {
-        let naming: Vec<_> = self.within.keys().cloned().collect();
-        let mut first = self.within.clone();
-        let mut then = Fields::new();
-        let settings = super::section(job.target.scope, super::settings::SECTION);
+        let naming: Vec<_> = self.base_fields.keys().cloned().collect();
+        let mut post_body = self.base_fields.clone();
+        let mut edit_body = Fields::new();
+        let settings = super::section(context.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let container = job.section.spec(name).map(|_| job.section);
+            let container = context.section.spec(name).map(|_| context.section);
             let Some(section) = container.or(settings) else { continue };
-            let waits = section.missing_switch(name, declared, None, true).is_some();
-            if waits || equals_default(job.section, section, name, value) {
+            let is_waiting = section.describe_wait(name, declared, None, true).is_some();
+            if is_waiting || equals_default(context.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);
-            let takes = self.takes(section, name, declared);
+            let takes = self.accepts_with_limits(section, name, declared);
             // A form with a file cannot contain nested values.
             let body = if takes && !matches!(value, Value::File(_)) {
-                &mut first
-            } else if field.accepted.on(WriteRequest::Edit) {
-                &mut then
+                &mut post_body
+            } else if field.accepted.includes(WriteRequest::Edit) {
+                &mut edit_body
             } else {
                 continue;
             };
-            body.extend([Encoder { section, names: job.names }.field(name, value)?]);
+            body.extend([Encoder { section, names: context.names }.encode_field(name, value)?]);
         }
         if let Some(settings) = settings {
-            let encoder = Encoder { section: settings, names: job.names };
-            encoder.add_needed(&mut then, declared, None)?;
+            let encoder = Encoder { section: settings, names: context.names };
+            encoder.add_needed(&mut edit_body, declared, None)?;
         }
         let mut calls = Vec::new();
-        let post = self.post.fields(first).naming(naming);
-        for request in std::iter::once(post).chain(edit_requests(job, self.edit, then)) {
+        let post = self.post.fields(post_body).naming(naming);
+        for request in std::iter::once(post).chain(edit_requests(context, self.edit, edit_body)) {
             let body = request.body_fields();
-            let undone = settings
+            let undo_body = settings
                 .zip(body)
                 .map(|(section, body)| limits::switch_off_body(section, body, None));
             calls.push(PlannedCall::from(request));
-            for undo in edit_requests(job, self.edit, undone.unwrap_or_default()) {
-                calls.push(PlannedCall { undoes: true, ..undo.into() });
+            for undo in edit_requests(context, self.edit, undo_body.unwrap_or_default()) {
+                calls.push(PlannedCall { is_undo: true, ..undo.into() });
             }
         }
         Ok(calls)
     }
 
     /// True if the create request accepts a field and all its limits.
-    fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
+    fn accepts_with_limits(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let takes =
-            |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
+            |name: &str| (self.accepts)(name, section.field(name), section.table().sent_name(name));
         let limits = limits::limiting_fields(section, name)
             .filter(|limit| declared.contains_key(limit.name));
         takes(name)
             && !limits.into_iter().any(|limit| {
-                !takes(limit.name) && section.field(name).accepted.on(WriteRequest::Edit)
+                !takes(limit.name) && section.field(name).accepted.includes(WriteRequest::Edit)
             })
     }
 }
@@ -96,14 +96,14 @@ pub(super) fn relocate(
     transfer: Op<Write>,
     field: &str,
 ) -> Vec<PlannedCall> {
-    let renamed = former.renames.then(|| {
+    let renamed = former.is_renamed.then(|| {
         let path = Some(("path".to_owned(), job.target.slug().into()));
         let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
         job.target.request(edit).fields(path.into_iter().chain(name).collect())
     });
-    let moved = former.transfers.then(|| {
+    let moved = former.is_transferred.then(|| {
         let namespace = job.target.namespace.as_ref();
-        let to = namespace.map(|namespace| (field.to_owned(), namespace.id.sent().into()));
+        let to = namespace.map(|namespace| (field.to_owned(), namespace.id.to_json().into()));
         let transfer = job.target.request(transfer);
         transfer.fields(to.into_iter().collect()).naming([field.to_owned()])
     });
@@ -120,9 +120,9 @@ fn equals_default(container: Section, section: Section, name: &str, value: &Valu
 }
 
 /// The edits with `body`: one for the data, and one for each file.
-fn edit_requests(job: &CallContext<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
+fn edit_requests(context: &CallContext<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
-    bodies.map(|body| job.target.request(edit).fields(body)).collect()
+    bodies.map(|body| context.target.request(edit).fields(body)).collect()
 }

@@ -9,20 +9,20 @@ use super::prelude::*;
 /// The name of the section, of its field, and of the same field in `create`.
 pub const FORK_OF: &str = "fork_of";
 
-const UPSTREAM: &str = "forked_from_id";
+const UPSTREAM_ARGUMENT: &str = "forked_from_id";
 
 pub(super) struct ForkRelation;
 
 impl KindRules for ForkRelation {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        match job.act {
-            CallPurpose::Create(declared) => Ok(vec![relation_request(job, declared)?.into()]),
-            CallPurpose::Remove(live) => Ok(vec![job.remove(live)?.into()]),
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        match context.purpose {
+            CallPurpose::Create(declared) => Ok(vec![relation_request(context, declared)?.into()]),
+            CallPurpose::Remove(live) => Ok(vec![context.remove(live)?.into()]),
             // The service refuses a second relation.
             CallPurpose::Change(declared, live, _) => Ok(vec![
-                job.remove(live)?.once().into(),
-                relation_request(job, declared)?.into(),
-                PlannedCall { restores: true, ..former_relation_request(job, live).into() },
+                context.remove(live)?.without_resend().into(),
+                relation_request(context, declared)?.into(),
+                PlannedCall { is_restore: true, ..former_relation_request(context, live).into() },
             ]),
             CallPurpose::Container(_) => Err(NoCalls::NotNeeded),
         }
@@ -43,20 +43,20 @@ impl KindRules for ForkRelation {
 
 /// The request that makes the project a fork of the declared parent.
 pub(super) fn relation_request(
-    job: &CallContext<'_>,
+    context: &CallContext<'_>,
     declared: &Fields,
 ) -> Result<Request<Write>, NoCalls> {
     let path = declared.text(FORK_OF).unwrap_or_default();
-    let id = job.names.require(NamedObject::Project, path, FORK_OF)?;
-    let request = job.target.request(operation::FORK_RELATION_CREATE);
-    Ok(request.arg_of(UPSTREAM, path, id.known()))
+    let id = context.names.require(NamedObject::Project, path, FORK_OF)?;
+    let request = context.target.request(operation::FORK_RELATION_CREATE);
+    Ok(request.arg_of(UPSTREAM_ARGUMENT, path, id.number()))
 }
 
 /// The request that restores the former parent.
 fn former_relation_request(job: &CallContext<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = job.target.request(operation::FORK_RELATION_CREATE);
-    request.arg_of(UPSTREAM, &path, live.id())
+    request.arg_of(UPSTREAM_ARGUMENT, &path, live.id())
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names, Wanted,
+            FieldSelection, Names,
             testing::{act, as_sent, fields, live, object, section, target},
         },
         operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
@@ -95,21 +95,21 @@ mod tests {
         let made = act(of, &names, CallPurpose::Create(&declared));
         assert_eq!(as_sent(&made), as_sent(&[relate("acme/up", 4)]));
         let live = live(of, upstream());
-        let release = crate::release::DetectedRelease::NotAsked;
+        let release = crate::release::DetectedRelease::NotRequested;
         let job = |act| CallContext {
             section: of,
             target: &target,
             names: &names,
             release,
-            is_alone: true,
-            act,
+            has_unique_address: true,
+            purpose: act,
         };
         let replaced =
             of.rules().calls(&job(CallPurpose::Change(&declared, &live, &["fork_of"]))).unwrap();
-        let restores: Vec<_> = replaced.iter().map(|call| call.restores).collect();
+        let restores: Vec<_> = replaced.iter().map(|call| call.is_restore).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
-        let expected = [end().once(), relate("acme/up", 4), relate("acme/old", 9)];
+        let expected = [end().without_resend(), relate("acme/up", 4), relate("acme/old", 9)];
         assert_eq!(as_sent(&requests), as_sent(&expected));
         assert_eq!(as_sent(&act(of, &names, CallPurpose::Remove(&live))), as_sent(&[end()]));
         let unknown = of.rules().calls(&CallContext {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn without_the_field_of_forks_a_project_is_not_a_fork() {
-        let read = |raw: Json| section("fork_of").read_within(&object(raw), Wanted::Known);
+        let read = |raw: Json| section("fork_of").read_nested(&object(raw), FieldSelection::Known);
         let found =
             read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
         assert_eq!(found.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));

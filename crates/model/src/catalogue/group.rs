@@ -14,13 +14,13 @@ use super::{
 
 /// How a group is found and read.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
-    creator: OWNER,
+    creator_level: OWNER,
     // Projects have a list of their own; in this response they would be slow and useless.
     get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),
     path: "full_path",
     facts,
-    signs: &[RUNNERS_TOKEN],
-    arrives_with: &[],
+    secret_facts: &[RUNNERS_TOKEN_FIELD],
+    import_fields: &[],
     level: Some(|group, user| {
         operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
     }),
@@ -29,16 +29,16 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
 pub(super) struct GroupRules;
 
 impl KindRules for GroupRules {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let declared = match job.act {
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let declared = match context.purpose {
             CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
             CallPurpose::Container(Lifecycle::Move(former)) => {
                 let (edit, to) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
-                return Ok(creation::relocate(job, former, edit, to, "group_id"));
+                return Ok(creation::relocate(context, former, edit, to, "group_id"));
             }
             CallPurpose::Container(Lifecycle::Restore) => {
-                return Ok(vec![job.target.request(operation::GROUP_RESTORE).into()]);
+                return Ok(vec![context.target.request(operation::GROUP_RESTORE).into()]);
             }
             CallPurpose::Container(Lifecycle::Delete)
             | CallPurpose::Change(..)
@@ -46,22 +46,24 @@ impl KindRules for GroupRules {
                 return Err(NoCalls::NotNeeded);
             }
         };
-        let parent = job.target.namespace.as_ref();
-        let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.sent().into()));
-        let within = job.target.naming().into_iter().chain(parent).collect();
+        let parent = context.target.namespace.as_ref();
+        let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.to_json().into()));
+        let within = context.target.naming().into_iter().chain(parent).collect();
         let post = operation::GROUP_CREATE.request();
-        let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(WriteRequest::Create);
+        let takes =
+            &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
         let edit = operation::GROUP_UPDATE;
-        CreationRequests { post, takes, edit, within }.calls(job, declared)
+        CreationRequests { post, accepts: takes, edit, base_fields: within }
+            .calls(context, declared)
     }
 }
 
 /// A field that the service shows only to owners. Its value is never read.
-const RUNNERS_TOKEN: &str = "runners_token";
+const RUNNERS_TOKEN_FIELD: &str = "runners_token";
 
 /// The field that the service shows, to everybody, only with a Premium licence (beyond: groups, F).
 /// Others of that tier, such as `wiki_access_level`, come with the enterprise build, licensed or not.
-const LICENSED: &str = "ip_restriction_ranges";
+const LICENSED_FIELD: &str = "ip_restriction_ranges";
 
 /// Facts in the object of a group. It does not contain the caller's level, but fields that only
 /// owners see prove that level.
@@ -70,9 +72,9 @@ fn facts(raw: &Object) -> Facts {
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
-        level: raw.contains_key(RUNNERS_TOKEN).then_some(OWNER),
-        tier: if raw.contains_key(LICENSED) { Tier::Premium } else { Tier::Free },
-        deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
+        caller_level: raw.contains_key(RUNNERS_TOKEN_FIELD).then_some(OWNER),
+        tier: if raw.contains_key(LICENSED_FIELD) { Tier::Premium } else { Tier::Free },
+        deletion_mark: mark.map(|mark| mark.as_str().map(str::to_owned)),
         ..Facts::default()
     }
 }

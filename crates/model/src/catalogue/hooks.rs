@@ -14,8 +14,8 @@ use super::prelude::*;
 const HEADERS: &str = "custom_headers";
 const VARIABLES: &str = "url_variables";
 /// The lists of keys with secrets, in the order of the acts that remove one of their keys.
-const KEYED: [&str; 2] = [HEADERS, VARIABLES];
-const REMOVES_HEADERS: &str = "the service removes its `custom_headers`, if it has any";
+const KEYED_LISTS: [&str; 2] = [HEADERS, VARIABLES];
+const HEADERS_REMOVED_NOTE: &str = "the service removes its `custom_headers`, if it has any";
 
 /// The keys in `rows`, a list of keyed secrets.
 fn row_keys(rows: &Json) -> impl Iterator<Item = &str> {
@@ -49,10 +49,10 @@ impl KindRules for Hooks {
             .map(text::normal_url)
             .collect();
         Identity {
-            also_called: masked.clone().filter(|_| name.is_some()),
-            name: name.as_deref().map(judge::masked_name).or(masked).unwrap_or_default(),
+            other_name: masked.clone().filter(|_| name.is_some()),
+            name: name.as_deref().map(judge::mask_name).or(masked).unwrap_or_default(),
             service_name: name,
-            near: urls.iter().map(|url| toggle_final_slash(url)).collect(),
+            near_keys: urls.iter().map(|url| toggle_final_slash(url)).collect(),
             keys: urls,
         }
     }
@@ -63,45 +63,50 @@ impl KindRules for Hooks {
         let url = declared.text("url").map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
             check_url("the URL of a hook", field, url.trim(), report);
-            if url.chars().count() > LONGEST {
-                report(EntryFault::of(texts::LONG_URL, field).fill("most", &LONGEST.to_string()));
+            if url.chars().count() > MAX_URL_CHARACTERS {
+                report(
+                    EntryFault::for_field(texts::LONG_URL, field)
+                        .fill("most", &MAX_URL_CHARACTERS.to_string()),
+                );
             }
         }
-        for name in KEYED {
-            let mut seen = HashSet::new();
-            if !declared_keys(declared, name).into_iter().all(|key| seen.insert(key)) {
-                report(EntryFault::of(texts::KEY_TWICE, name));
+        for name in KEYED_LISTS {
+            let mut unique_keys = HashSet::new();
+            if !declared_keys(declared, name).into_iter().all(|key| unique_keys.insert(key)) {
+                report(EntryFault::for_field(texts::KEY_TWICE, name));
             }
         }
     }
 
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
-            (job.act, job.section.home.operations.edit)
+            (context.purpose, context.section.home.operations.edit)
         else {
-            return job.plain();
+            return context.plain_calls();
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            return Err(EntryFault::of(texts::VARIABLES_LOST, "url").into());
+            return Err(EntryFault::for_field(texts::VARIABLES_LOST, "url").into());
         }
-        let mut calls = job.plain()?;
+        let mut calls = context.plain_calls()?;
         if has_new_url && declared.contains_key(HEADERS) {
-            calls.extend(job.edit(op, declared, live, &[HEADERS])?);
+            calls.extend(context.edit(op, declared, live, &[HEADERS])?);
         } else if has_new_url {
             let side_effect = header_side_effect(live)?;
             calls = calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect();
         }
-        let acts = KEYED.iter().zip(&job.section.home.operations.others);
+        let acts = KEYED_LISTS.iter().zip(&context.section.home.operations.others);
         let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
         for (name, act) in acts {
             let declared = declared_keys(declared, name);
-            let gone = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
-            let gone = gone.filter(|key| declared.iter().all(|declared| declared != key));
+            let removed_keys = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
+            let gone = removed_keys.filter(|key| declared.iter().all(|declared| declared != key));
             calls.extend(
-                gone.map(|key| PlannedCall::from(job.addressed(*act, live).arg("key", key))),
+                gone.map(|key| {
+                    PlannedCall::from(context.entry_request(*act, live).arg("key", key))
+                }),
             );
         }
         Ok(calls)
@@ -110,26 +115,27 @@ impl KindRules for Hooks {
 
 /// The side effect of a new URL for a hook whose headers are not declared. Lists do not show them.
 fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls> {
-    let Some(shown) = live.whole.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
-        return Ok(Some(REMOVES_HEADERS));
+    let Some(shown) = live.whole_object.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
+        return Ok(Some(HEADERS_REMOVED_NOTE));
     };
     if row_keys(shown).next().is_none() {
         return Ok(None);
     }
-    Err(EntryFault::of(texts::HEADERS_LOST, "url").into())
+    Err(EntryFault::for_field(texts::HEADERS_LOST, "url").into())
 }
 
-/// Reports a URL that the service would refuse to call. `called` is what the message calls it.
+/// Reports a URL that the service would refuse to call. `url_noun` names the URL in the message.
 pub(super) fn check_url(
-    called: &str,
+    url_noun: &str,
     field: &'static str,
     url: &str,
     report: &mut dyn FnMut(EntryFault),
 ) {
     let Err(why) = validate_url(url) else { return };
     let in_quotes = url.starts_with(['“', '„', '‘', '«']);
-    let fault = EntryFault::of(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
-    report(fault.fill("called", called).fill("why", why));
+    let fault =
+        EntryFault::for_field(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
+    report(fault.fill("called", url_noun).fill("why", why));
 }
 
 /// `url` with a final `/` added, or without the one that it has.
@@ -138,7 +144,7 @@ fn toggle_final_slash(url: &str) -> String {
 }
 
 /// The maximum number of characters in the URL of a hook.
-const LONGEST: usize = 8192;
+const MAX_URL_CHARACTERS: usize = 8192;
 
 /// True if the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
 /// White space inside is accepted.
@@ -253,7 +259,7 @@ mod tests {
             ["https://h.example.org/", "https://h/~b"]
         );
         assert_eq!(keys(json!({"url": "https://h/x"})), ["https://h/x"]);
-        let near = section("hooks").identify(&object(json!({"url": "https://h/x/"}))).near;
+        let near = section("hooks").identify(&object(json!({"url": "https://h/x/"}))).near_keys;
         assert_eq!(near, ["https://h/x"]);
     }
 
@@ -280,8 +286,8 @@ mod tests {
             ("https://h/x", true),
             ("HTTP://h", false),
             ("https://m\u{fc}nchen.example.org/", true),
-            (&format!("https://h/{}", "a".repeat(LONGEST - 10)), true),
-            (&format!("https://h/{}", "a".repeat(LONGEST - 9)), false),
+            (&format!("https://h/{}", "a".repeat(MAX_URL_CHARACTERS - 10)), true),
+            (&format!("https://h/{}", "a".repeat(MAX_URL_CHARACTERS - 9)), false),
             ("https://u:p@h", true),
             ("ftp://h", false),
             ("h/x", false),

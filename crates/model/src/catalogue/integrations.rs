@@ -19,25 +19,25 @@ use crate::{
 const SECTION: &str = "integrations";
 const SLUG: &str = "slug";
 /// The most addresses that the service writes to.
-const MOST_RECIPIENTS: usize = 750;
+const MAX_RECIPIENTS: usize = 750;
 /// The field of the addresses that it writes to.
 const RECIPIENTS: &str = "recipients";
 /// The field of a secret URL to call.
 const WEBHOOK: &str = "webhook";
-/// The release that added the parameter [`INHERITS`].
+/// The release that added the parameter [`INHERITS_PARAMETER`].
 const INHERITS_SINCE: Release = Release::new(17, 3);
 /// The parameter that makes an inherited integration its own, or inherits it again.
-const INHERITS: &str = "use_inherited_settings";
+const INHERITS_PARAMETER: &str = "use_inherited_settings";
 
 /// The field for the user, which the service needs for Jira unless a token is used.
-fn user(slug: &str) -> Option<&'static &'static str> {
+fn user_field(slug: &str) -> Option<&'static &'static str> {
     (slug == "jira").then_some(&"username")
 }
 
 pub(super) struct Integrations;
 
 impl KindRules for Integrations {
-    // Some values are texts, as they were sent long ago.
+    // Some stored values are still texts, from older releases.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let value = forms::decode(spec, raw)?;
         let decoded = match (spec.schema["type"].as_str(), value.as_str()) {
@@ -49,7 +49,7 @@ impl KindRules for Integrations {
         Some(decoded.unwrap_or(value))
     }
 
-    fn protected(&self, raw: &Object) -> Option<&'static str> {
+    fn protection_reason(&self, raw: &Object) -> Option<&'static str> {
         let is_inherited = is_true(raw, "inherited");
         is_inherited.then_some("inherited from a group above or from the service")
     }
@@ -62,14 +62,15 @@ impl KindRules for Integrations {
         // A value that is wrong may be meant as 1.
         let with_token = declared.plain("jira_auth_type");
         let with_token = with_token.is_some_and(|kind| *kind != 0);
-        let user = user(slug).filter(|_| !with_token);
+        let user = user_field(slug).filter(|_| !with_token);
         let needed = variant.needs.iter().chain(user);
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
         let specs = section.specs().iter().filter(|spec| declared.contains_key(spec.name));
-        let strange = specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
-        let strange: Vec<_> = strange.collect();
-        let fault_of = |texts, field| EntryFault::of(texts, field).fill("slug", slug);
-        if let ([name], [spec]) = (&*missing, &*strange) {
+        let foreign_specs =
+            specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
+        let foreign_fields: Vec<_> = foreign_specs.collect();
+        let fault_of = |texts, field| EntryFault::for_field(texts, field).fill("slug", slug);
+        if let ([name], [spec]) = (&*missing, &*foreign_fields) {
             return report(fault_of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
         for name in missing {
@@ -77,10 +78,10 @@ impl KindRules for Integrations {
             let value = if is_secret { "{env: NAME}" } else { "..." };
             report(fault_of(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
         }
-        for spec in strange {
+        for spec in foreign_fields {
             let others = section.field(SLUG).variants();
             let others = others.filter(|(_, variant)| variant.fields.contains(spec.name));
-            let others = text::listed(&others.map(|(slug, _)| slug).collect::<Vec<_>>());
+            let others = text::list_names(&others.map(|(slug, _)| slug).collect::<Vec<_>>());
             report(fault_of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
         }
         check_recipients(slug, variant, declared, report);
@@ -91,20 +92,20 @@ impl KindRules for Integrations {
         check_channels(variant, declared, report);
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let mut calls = job.plain()?;
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let mut calls = context.plain_calls()?;
         let is_old =
-            matches!(job.release, DetectedRelease::Is(release) if release < INHERITS_SINCE);
-        let of_group = job.section.home.scope == Scope::Group;
+            matches!(context.release, DetectedRelease::Known(release) if release < INHERITS_SINCE);
+        let is_group = context.section.home.scope == Scope::Group;
         for call in &mut calls {
             if let RequestBody::Json(fields) = &mut call.request.body
                 && !is_old
             {
-                fields.insert(INHERITS.to_owned(), Json::Bool(false).into());
+                fields.insert(INHERITS_PARAMETER.to_owned(), Json::Bool(false).into());
             }
-            call.side_effect = of_group.then_some(match job.act {
-                CallPurpose::Remove(_) => BELOW_STAYS,
-                _ => BELOW_FOLLOWS,
+            call.side_effect = is_group.then_some(match context.purpose {
+                CallPurpose::Remove(_) => REMOVAL_BELOW_NOTE,
+                _ => CHANGE_BELOW_NOTE,
             });
         }
         Ok(calls)
@@ -120,9 +121,9 @@ fn check_recipients(
     let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
-        report(EntryFault::of(texts::EMAIL_FOR_CHANNEL, RECIPIENTS));
-    } else if recipients.split_whitespace().count() > MOST_RECIPIENTS {
-        report(EntryFault::of(texts::MANY_RECIPIENTS, RECIPIENTS));
+        report(EntryFault::for_field(texts::EMAIL_FOR_CHANNEL, RECIPIENTS));
+    } else if recipients.split_whitespace().count() > MAX_RECIPIENTS {
+        report(EntryFault::for_field(texts::MANY_RECIPIENTS, RECIPIENTS));
     }
 }
 
@@ -140,17 +141,17 @@ fn check_channels(
         let Some(other) = other.filter(|_| is_empty) else { continue };
         match declared.get(other) {
             Some(value) if is_set(value) => {
-                report(EntryFault::of(texts::EMPTY_BESIDE, name).with(other));
+                report(EntryFault::for_field(texts::EMPTY_BESIDE, name).with_other_field(other));
             }
             Some(_) => {}
-            None => report(EntryFault::of(texts::EMPTY_ALONE, name).fill("shown", other)),
+            None => report(EntryFault::for_field(texts::EMPTY_ALONE, name).fill("shown", other)),
         }
     }
 }
 
-const BELOW_FOLLOWS: &str =
+const CHANGE_BELOW_NOTE: &str =
     "it also changes this integration in all groups and projects below that do not have their own";
-const BELOW_STAYS: &str =
+const REMOVAL_BELOW_NOTE: &str =
     "it stays active in the groups and projects below that inherit it; remove it there too";
 
 #[cfg(test)]
@@ -257,31 +258,32 @@ mod tests {
     fn what_is_declared_is_not_inherited() {
         let declared =
             fields(json!({"slug": "external-wiki", "external_wiki_url": "https://wiki"}));
-        let at = |major, minor| DetectedRelease::Is(Release::new(major, minor));
+        let at = |major, minor| DetectedRelease::Known(Release::new(major, minor));
         for (release, expected) in [
             (at(17, 2), None),
             (at(17, 3), Some(false)),
             (DetectedRelease::Hidden, Some(false)),
-            (DetectedRelease::NotAsked, Some(false)),
+            (DetectedRelease::NotRequested, Some(false)),
         ] {
             let job = CallContext {
                 section: section("integrations"),
                 target: &target(),
                 names: &kind::Names::default(),
                 release,
-                is_alone: true,
-                act: CallPurpose::Create(&declared),
+                has_unique_address: true,
+                purpose: CallPurpose::Create(&declared),
             };
             let calls = Integrations.calls(&job).unwrap();
             let body = calls[0].request.body_fields().unwrap();
-            assert_eq!(body.flag(INHERITS), expected, "{release:?}");
+            assert_eq!(body.flag(INHERITS_PARAMETER), expected, "{release:?}");
         }
     }
 
     #[test]
     fn an_inherited_one_is_not_removed() {
-        let why =
-            |inherited: bool| Integrations.protected(&object(json!({"inherited": inherited})));
+        let why = |inherited: bool| {
+            Integrations.protection_reason(&object(json!({"inherited": inherited})))
+        };
         assert!(why(true).is_some() && why(false).is_none());
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 use super::prelude::*;
 
 /// Only the list of pending memberships shows who is pending.
-pub(super) static PENDING: SideList = SideList {
+pub(super) static PENDING_LIST: SideList = SideList {
     field: "membership",
     list: operation::PENDING_MEMBER_LIST,
     // Invited people without an account have no username.
@@ -32,48 +32,49 @@ pub(super) struct Members;
 impl KindRules for Members {
     // Bot users of access tokens are listed as members. The service removes them only with their
     // token.
-    fn protected(&self, raw: &Object) -> Option<&'static str> {
+    fn protection_reason(&self, raw: &Object) -> Option<&'static str> {
         let name = value::text(raw, "username")?;
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
         let bot = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let by_separate_calls = ["override", "membership"];
-        if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = job.act
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let separate_fields = ["override", "membership"];
+        if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = context.purpose
             && let Some(level) = declared.plain("access_level")
             && AccessLevel::parse(level).is_some_and(|level| level.number == MINIMAL)
-            && (job.target.scope == Scope::Project || job.target.path.contains('/'))
+            && (context.target.scope == Scope::Project || context.target.path.contains('/'))
         {
-            return Err(EntryFault::of(texts::MINIMAL_ACCESS, "access_level").into());
+            return Err(EntryFault::for_field(texts::MINIMAL_ACCESS, "access_level").into());
         }
-        check_role_level(job)?;
-        let (declared, user, changed) = match job.act {
-            CallPurpose::Remove(_) | CallPurpose::Container(_) => return job.plain(),
+        check_role_level(context)?;
+        let (declared, user, changed) = match context.purpose {
+            CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.plain_calls(),
             CallPurpose::Create(declared) => {
                 let name = declared.text("user").unwrap_or_default();
-                (declared, job.names.known_id(NamedObject::User, name), None)
+                (declared, context.names.known_id(NamedObject::User, name), None)
             }
             CallPurpose::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
         };
         let is_wanted = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
             // A new membership is active and has the level of the directory.
-            None => by_separate_calls.contains(&name) && declared.contains_key(name),
+            None => separate_fields.contains(&name) && declared.contains_key(name),
         };
         let mut calls = match changed {
-            Some(changed) if changed.iter().all(|name| by_separate_calls.contains(name)) => {
+            Some(changed) if changed.iter().all(|name| separate_fields.contains(name)) => {
                 Vec::new()
             }
-            _ => job.plain()?,
+            _ => context.plain_calls()?,
         };
-        let to = |op: Op<Write>| job.target.request(op).arg("user_id", user.unwrap_or_default());
+        let member_request =
+            |op: Op<Write>| context.target.request(op).arg("user_id", user.unwrap_or_default());
         if is_wanted("override") {
             match (declared.is_on("override"), changed) {
-                (true, _) => calls.push(to(operation::GROUP_MEMBER_OVERRIDE).into()),
+                (true, _) => calls.push(member_request(operation::GROUP_MEMBER_OVERRIDE).into()),
                 (false, Some(_)) => {
-                    calls.push(to(operation::GROUP_MEMBER_OVERRIDE_DELETE).into());
+                    calls.push(member_request(operation::GROUP_MEMBER_OVERRIDE_DELETE).into());
                 }
                 (false, None) => {}
             }
@@ -82,7 +83,7 @@ impl KindRules for Members {
             && let Some(state) = declared.get("membership")
         {
             let body = Fields::from([("state".to_owned(), state.clone())]);
-            calls.push(to(operation::GROUP_MEMBER_STATE).fields(body).into());
+            calls.push(member_request(operation::GROUP_MEMBER_STATE).fields(body).into());
         }
         Ok(calls)
     }
@@ -100,8 +101,8 @@ impl KindRules for Members {
 
 /// True if the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
-fn check_role_level(job: &CallContext<'_>) -> Result<(), NoCalls> {
-    let (declared, live) = match job.act {
+fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
+    let (declared, live) = match context.purpose {
         CallPurpose::Create(declared) => (declared, None),
         CallPurpose::Change(declared, live, _) => (declared, Some(live.fields.raw())),
         CallPurpose::Remove(_) | CallPurpose::Container(_) => return Ok(()),
@@ -114,13 +115,14 @@ fn check_role_level(job: &CallContext<'_>) -> Result<(), NoCalls> {
     let needed = if old_role.is_some_and(|old| old == role) {
         old_level
     } else {
-        job.names.level_of_role(role).and_then(|level| AccessLevel::parse(&level.into()))
+        context.names.level_of_role(role).and_then(|level| AccessLevel::parse(&level.into()))
     };
     let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
     if needed == new_level {
         return Ok(());
     }
-    let fault = EntryFault::of(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
+    let fault =
+        EntryFault::for_field(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
     Err(fault.fill("needed", needed.word).fill("role", &text::escape(role)).into())
 }
 
@@ -204,9 +206,9 @@ mod tests {
                 section: crate::catalogue::section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
-                release: DetectedRelease::NotAsked,
-                is_alone: true,
-                act: CallPurpose::Create(&declared),
+                release: DetectedRelease::NotRequested,
+                has_unique_address: true,
+                purpose: CallPurpose::Create(&declared),
             };
             let refused = matches!(
                 Members.calls(&job),
@@ -263,7 +265,7 @@ mod tests {
             ("alice", false),
         ] {
             assert_eq!(
-                live(section("members"), json!({"username": username})).protected.is_some(),
+                live(section("members"), json!({"username": username})).protection_reason.is_some(),
                 bot,
                 "{username}"
             );

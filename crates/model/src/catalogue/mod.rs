@@ -67,24 +67,24 @@ fn rules(name: &str) -> Option<&'static dyn KindRules> {
 /// The second list that shows a field of entries of `section`, if there is one.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
     let is_it = section.section == "members" && section.home.scope == Scope::Group;
-    is_it.then_some(&members::PENDING)
+    is_it.then_some(&members::PENDING_LIST)
 }
 
 /// The kinds of this process: built-in ones and those that a user describes.
 #[derive(Default)]
 pub struct Registry {
     kinds: Vec<&'static Kind>,
-    described: Vec<AnyOp>,
+    described_operations: Vec<AnyOp>,
     /// The number of built-in kinds.
     built_in_count: usize,
 }
 
-/// The result of [`all`]. Set once: by [`add`], or when first read.
+/// The result of [`registry`]. Set once: by [`set_registry`], or when first read.
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
 /// The kinds were read before others were added. The earlier reader would not know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InUse;
+pub struct RegistryInUse;
 
 impl Registry {
     /// The built-in kinds.
@@ -94,15 +94,15 @@ impl Registry {
     }
 
     /// The kinds that a user describes.
-    pub fn added(&self) -> &[&'static Kind] {
+    pub fn user_kinds(&self) -> &[&'static Kind] {
         self.kinds.get(self.built_in_count..).unwrap_or_default()
     }
 
     /// With one more kind.
     #[must_use]
-    pub fn with(mut self, described: description::DescribedKind) -> Self {
+    pub fn with_kind(mut self, described: description::DescribedKind) -> Self {
         self.kinds.push(described.kind);
-        self.described.extend(described.operations);
+        self.described_operations.extend(described.operations);
         self
     }
 
@@ -113,8 +113,8 @@ impl Registry {
     }
 
     /// The operation that reads the one thing at this `path`.
-    pub fn reads_one(&self, path: &str) -> Option<Op<Read>> {
-        OPERATIONS.iter().chain(&self.described).find_map(|op| match op {
+    pub fn find_get(&self, path: &str) -> Option<Op<Read>> {
+        OPERATIONS.iter().chain(&self.described_operations).find_map(|op| match op {
             AnyOp::Read(op) if op.row().path == path => Some(*op),
             _ => None,
         })
@@ -126,8 +126,8 @@ impl Registry {
     }
 
     /// The operations of described kinds.
-    pub fn described(&self) -> &[AnyOp] {
-        &self.described
+    pub fn described_operations(&self) -> &[AnyOp] {
+        &self.described_operations
     }
 }
 
@@ -135,67 +135,69 @@ impl Registry {
 ///
 /// # Errors
 /// If the kinds were read already.
-pub fn add(registry: Registry) -> Result<(), InUse> {
-    REGISTRY.set(registry).map_err(|_| InUse)
+pub fn set_registry(registry: Registry) -> Result<(), RegistryInUse> {
+    REGISTRY.set(registry).map_err(|_| RegistryInUse)
 }
 
 /// Every kind, and the operations of described ones.
-pub fn all() -> &'static Registry {
+pub fn registry() -> &'static Registry {
     REGISTRY.get_or_init(Registry::built_in)
 }
 
 /// The sections of documents of `scope`.
 pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
-    all().kinds().iter().filter_map(move |kind| kind.in_scope(scope))
+    registry().kinds().iter().filter_map(move |kind| kind.in_scope(scope))
 }
 
 /// The section `name` of documents of `scope`.
 pub fn section(scope: Scope, name: &str) -> Option<Section> {
-    all().section(scope, name)
+    registry().section(scope, name)
 }
 
 /// The kind of the containers of `scope`.
 pub fn container(scope: Scope) -> (Section, &'static ContainerLookup) {
-    let itself = sections(scope).find(|section| section.shape == Shape::Container);
-    let itself = itself.expect("every scope has a kind for its containers, as a test holds");
-    (itself, lookup(scope))
+    let container_section = sections(scope).find(|section| section.shape == Shape::Container);
+    let itself =
+        container_section.expect("every scope has a kind for its containers, as a test holds");
+    (itself, container_lookup(scope))
 }
 
 /// How the containers of `scope` are found and read.
-pub fn lookup(scope: Scope) -> &'static ContainerLookup {
-    scope.of(&group::LOOKUP, &project::LOOKUP)
+pub fn container_lookup(scope: Scope) -> &'static ContainerLookup {
+    scope.choose(&group::LOOKUP, &project::LOOKUP)
 }
 
 /// Every kind in each of its scopes.
-pub fn everywhere() -> impl Iterator<Item = Section> {
+pub fn all_sections() -> impl Iterator<Item = Section> {
     Scope::ALL.into_iter().flat_map(sections)
 }
 
 /// The names of all fields of manifests and requests, including nested ones.
-static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
-    fn of_schema(schema: &'static Json, names: &mut BTreeSet<&'static str>) {
+static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+    fn collect_from_schema(schema: &'static Json, names: &mut BTreeSet<&'static str>) {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             names.insert(name);
-            of_schema(property, names);
+            collect_from_schema(property, names);
         }
     }
-    fn of_parameter(parameter: &Parameter, names: &mut BTreeSet<&'static str>) {
+    fn collect_from_parameter(parameter: &Parameter, names: &mut BTreeSet<&'static str>) {
         names.insert(parameter.name);
-        parameter.value.keys().iter().for_each(|part| of_parameter(part, names));
+        parameter.value.keys().iter().for_each(|part| collect_from_parameter(part, names));
     }
     let mut names = BTreeSet::new();
-    for section in everywhere() {
-        of_schema(&section.table().schema, &mut names);
+    for section in all_sections() {
+        collect_from_schema(&section.table().schema, &mut names);
         names.extend(section.specs().iter().map(|spec| spec.name));
     }
-    let parameters = operations::all().flat_map(|op| operations::parameters(op.row()));
-    parameters.for_each(|parameter| of_parameter(parameter, &mut names));
+    let parameters = operations::all_operations().flat_map(|op| operations::parameters(op.row()));
+    parameters.for_each(|parameter| collect_from_parameter(parameter, &mut names));
     names
 });
 
-/// `name`, if it is the name of a field. Then it is a word of undrift's own and not data.
-pub fn name(name: &str) -> Option<&'static str> {
-    NAMES.get(name).copied()
+/// `name` as a static text, if it is the name of a known field. Then it is a word of undrift and
+/// not data.
+pub fn field_name(name: &str) -> Option<&'static str> {
+    FIELD_NAMES.get(name).copied()
 }
 
 /// Serializes the name of a field: as a word if undrift knows the field, as data if it is a key
@@ -204,7 +206,7 @@ pub fn name(name: &str) -> Option<&'static str> {
 /// # Errors
 /// Those of `serializer`.
 pub fn serialize_name<S: Serializer>(written: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    match name(written) {
+    match field_name(written) {
         Some(name) => text::word(&name, serializer),
         None => serializer.serialize_str(written),
     }

@@ -17,28 +17,28 @@ use std::sync::LazyLock;
 use super::prelude::*;
 
 /// Every operation that undrift knows: those of the table and those of described kinds.
-pub fn all() -> impl Iterator<Item = AnyOp> {
-    OPERATIONS.iter().chain(super::all().described()).copied()
+pub fn all_operations() -> impl Iterator<Item = AnyOp> {
+    OPERATIONS.iter().chain(super::registry().described_operations()).copied()
 }
 
 /// The operation with this id.
 pub fn find(id: &str) -> Option<AnyOp> {
-    all().find(|op| op.row().id == id)
+    all_operations().find(|op| op.row().id == id)
 }
 
 /// The fields of a section that a route accepts, as parameters.
 struct BodyParameters {
     section: (Scope, &'static str),
-    route: WriteRequest,
+    request: WriteRequest,
     parameters: Vec<Parameter>,
 }
 
-static BODIES: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
-    let named = all().filter_map(|op| op.row().fields);
+static BODY_PARAMETERS: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
+    let named = all_operations().filter_map(|op| op.row().fields);
     named
         .map(|(section, route)| BodyParameters {
             section,
-            route,
+            request: route,
             parameters: accepted_parameters(section, route),
         })
         .collect()
@@ -48,7 +48,8 @@ static BODIES: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
 /// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     let mut all: Vec<_> = operation.parameters().collect();
-    let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
+    let body =
+        BODY_PARAMETERS.iter().find(|body| operation.fields == Some((body.section, body.request)));
     // Parameters of the row win: a key in the path is not in the body.
     let fields = body
         .into_iter()
@@ -59,32 +60,32 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     all
 }
 
-/// The fields of `section` that `route` accepts. For a container, they include the fields of the
+/// The fields of `section` that `request` accepts. For a container, they include the fields of the
 /// sections that are created with it.
-fn accepted_parameters((scope, section): (Scope, &str), route: WriteRequest) -> Vec<Parameter> {
+fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -> Vec<Parameter> {
     let Some(section) = super::section(scope, section) else { return Vec::new() };
     let container = section.comes_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
     let specs =
         sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
     let singles = specs.clone().filter_map(|(_, spec)| {
-        let name = spec.field.grants.single_level_as.filter(|_| route == WriteRequest::Create)?;
+        let name = spec.field.grants.single_level_as.filter(|_| request == WriteRequest::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(ParameterLocation::Body, name, Type::Integer, about))
     });
     specs
-        .filter(|(_, spec)| spec.field.accepted.on(route))
+        .filter(|(_, spec)| spec.field.accepted.includes(request))
         .map(|(section, spec)| {
-            let all = parameter(spec.field);
+            let base = parameter(spec.field);
             // The replacing field may not be part of this request.
-            let modern = all.replaced_by.and_then(|name| section.spec(name));
-            let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
+            let modern = base.replaced_by.and_then(|name| section.spec(name));
+            let is_replaced = modern.is_none_or(|modern| modern.field.accepted.includes(request));
             Parameter {
-                required: is_required(section, spec, route),
-                deprecated: all.deprecated && is_replaced,
-                replaced_by: all.replaced_by.filter(|_| is_replaced),
-                value: row_type(spec, all.value, route),
-                ..all
+                required: is_required(section, spec, request),
+                deprecated: base.deprecated && is_replaced,
+                replaced_by: base.replaced_by.filter(|_| is_replaced),
+                value: row_type(spec, base.value, request),
+                ..base
             }
         })
         .chain(singles)
@@ -92,8 +93,8 @@ fn accepted_parameters((scope, section): (Scope, &str), route: WriteRequest) -> 
 }
 
 /// An edit identifies rows of a list by their ids, or by their names.
-fn row_type(spec: &Spec, value: Type, route: WriteRequest) -> Type {
-    let (Type::Objects(keys), WriteRequest::Edit) = (value, route) else { return value };
+fn row_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
+    let (Type::Objects(keys), WriteRequest::Edit) = (value, request) else { return value };
     if spec.has_secret_rows() {
         return value;
     }
@@ -108,10 +109,10 @@ fn row_type(spec: &Spec, value: Type, route: WriteRequest) -> Type {
 }
 
 /// An edit only requires the fields that it must repeat.
-fn is_required(section: Section, spec: &Spec, route: WriteRequest) -> bool {
+fn is_required(section: Section, spec: &Spec, request: WriteRequest) -> bool {
     let is_needed =
         spec.field.required == Required::Always || section.required.contains(&spec.name);
-    is_needed && (route != WriteRequest::Edit || spec.field.with_every_edit)
+    is_needed && (request != WriteRequest::Edit || spec.field.with_every_edit)
 }
 
 /// The parameter for a field. It is leaked once per process, like the tables.
@@ -119,7 +120,7 @@ fn parameter(field: &'static Field) -> Parameter {
     Parameter {
         tier: field.available.tier,
         since: field.available.since,
-        administrators: field.available.is_for_administrators(),
+        administrators: field.available.needs_administrator(),
         deprecated: field.deprecated.is_some(),
         replaced_by: field.replaced_by(),
         // A URL that responses show without its credentials often holds some.
@@ -161,7 +162,7 @@ fn key_parameters(field: &'static Field) -> &'static [Parameter] {
 }
 
 /// Short remarks about an operation, apart from its parameters.
-pub fn facts(row: &Operation) -> Vec<String> {
+pub fn operation_remarks(row: &Operation) -> Vec<String> {
     let answer = match row.answer {
         ResponseBody::One => "returns one object",
         ResponseBody::List => "returns a list",
@@ -177,7 +178,7 @@ pub fn facts(row: &Operation) -> Vec<String> {
 }
 
 /// Short remarks about a parameter that is restricted in some way.
-pub fn remarks(parameter: &Parameter) -> Vec<String> {
+pub fn parameter_remarks(parameter: &Parameter) -> Vec<String> {
     let mut remarks = Vec::new();
     if parameter.deprecated {
         remarks.push(

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::{kind::same, operation};
+use crate::{kind::are_equal, operation};
 
 use super::prelude::*;
 
-const TAKES: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
-const LENDS: &str = "run its pipelines with the rights of the token's user";
+const OWNERSHIP_NOTE: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
+const RIGHTS_RISK: &str = "run its pipelines with the rights of the token's user";
 
 pub(super) struct PipelineSchedules;
 
@@ -24,14 +24,15 @@ impl KindRules for PipelineSchedules {
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
             if !names.insert(name) {
                 report(
-                    EntryFault::of(texts::INPUT_TWICE, "inputs").fill("name", &text::escape(name)),
+                    EntryFault::for_field(texts::INPUT_TWICE, "inputs")
+                        .fill("name", &text::escape(name)),
                 );
             }
         }
     }
 
     // The service looks up a short name among the existing branches and tags.
-    fn waits(
+    fn wait_reason(
         &self,
         _section: Section,
         name: &str,
@@ -42,19 +43,29 @@ impl KindRules for PipelineSchedules {
         let declared = declared.get(name)?.plain()?;
         let is_short = !declared.as_str()?.starts_with("refs/");
         let differs = |live: &LiveEntry| {
-            live.fields.raw().get(name).is_none_or(|found| !same(Compare::Ref, declared, found))
+            live.fields
+                .raw()
+                .get(name)
+                .is_none_or(|found| !are_equal(Compare::Ref, declared, found))
         };
-        let is_looked_for = name == "ref" && is_empty && is_short && live.is_none_or(differs);
-        is_looked_for.then_some("until the repository has a branch")
+        let needs_branch = name == "ref" && is_empty && is_short && live.is_none_or(differs);
+        needs_branch.then_some("until the repository has a branch")
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let mut calls = job.plain()?;
-        if let CallPurpose::Change(_, live, _) = job.act
-            && (owner(live).is_none() || owner(live) != job.names.caller())
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let mut calls = context.plain_calls()?;
+        if let CallPurpose::Change(_, live, _) = context.purpose
+            && (owner(live).is_none() || owner(live) != context.names.caller())
         {
-            let take = job.addressed(operation::SCHEDULE_TAKE, live).into();
-            calls.insert(0, PlannedCall { side_effect: Some(TAKES), opens: Some(LENDS), ..take });
+            let take_over = context.entry_request(operation::SCHEDULE_TAKE, live).into();
+            calls.insert(
+                0,
+                PlannedCall {
+                    side_effect: Some(OWNERSHIP_NOTE),
+                    opened_access: Some(RIGHTS_RISK),
+                    ..take_over
+                },
+            );
         }
         Ok(calls)
     }
@@ -62,7 +73,7 @@ impl KindRules for PipelineSchedules {
 
 /// The id of the owner, if the response contains it.
 fn owner(live: &LiveEntry) -> Option<u64> {
-    live.whole.as_ref()?.raw().get("owner")?.get("id").and_then(Json::as_u64)
+    live.whole_object.as_ref()?.raw().get("owner")?.get("id").and_then(Json::as_u64)
 }
 
 #[cfg(test)]
@@ -113,8 +124,8 @@ mod tests {
         }
         let same =
             declared(json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]));
-        let found = forms::comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
-        assert!(forms::same(spec.field.compare, &found, &there.fields.raw()["inputs"]));
+        let found = forms::to_comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
+        assert!(forms::are_equal(spec.field.compare, &found, &there.fields.raw()["inputs"]));
         let new = declared(json!([{"name": "c"}]));
         let create = act(of, &names, CallPurpose::Create(&new));
         let expected = json!([{"name": "c", "value": ""}]);
@@ -155,7 +166,7 @@ mod tests {
         let declared = fields(json!({"description": "nightly", "active": false}));
         let there = live(of, raw(json!({"id": 5})));
         let (names, release) =
-            (Names::default().with_caller(4), DetectedRelease::Is(release::REFERENCE));
+            (Names::default().with_caller(4), DetectedRelease::Known(release::REFERENCE));
         let act = CallPurpose::Change(&declared, &there, &["active"]);
         let target = target();
         let job = CallContext {
@@ -163,12 +174,12 @@ mod tests {
             target: &target,
             names: &names,
             release,
-            is_alone: true,
-            act,
+            has_unique_address: true,
+            purpose: act,
         };
         let side_effect: Vec<_> =
             PipelineSchedules.calls(&job).unwrap().iter().map(|call| call.side_effect).collect();
-        assert_eq!(side_effect, [Some(TAKES), None]);
+        assert_eq!(side_effect, [Some(OWNERSHIP_NOTE), None]);
     }
 
     #[test]
@@ -183,9 +194,9 @@ mod tests {
         ] {
             let declared = fields(json!({"description": "nightly", "ref": declared}));
             let of = section("pipeline_schedules");
-            let why = PipelineSchedules.waits(of, "ref", &declared, found, is_empty);
+            let why = PipelineSchedules.wait_reason(of, "ref", &declared, found, is_empty);
             assert_eq!(why.is_some(), waits, "{declared:?} {is_empty}");
-            assert_eq!(PipelineSchedules.waits(of, "cron", &declared, found, is_empty), None);
+            assert_eq!(PipelineSchedules.wait_reason(of, "cron", &declared, found, is_empty), None);
         }
     }
 
@@ -199,7 +210,11 @@ mod tests {
             ("main", "Main", false),
             ("v1", "refs/tags/v1", false),
         ] {
-            assert_eq!(same(compare, &declared.into(), &live.into()), is_same, "{declared} {live}");
+            assert_eq!(
+                are_equal(compare, &declared.into(), &live.into()),
+                is_same,
+                "{declared} {live}"
+            );
         }
     }
 }

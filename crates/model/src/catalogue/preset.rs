@@ -9,18 +9,20 @@
 
 use crate::{kind::Section, value::Json};
 
-/// The placeholder for the last part of the container's path.
-const SLUG: &str = "{name}";
+/// The placeholder in a default for the last part of the container's path.
+const SLUG_PLACEHOLDER: &str = "{name}";
 
 /// The default of the field `name` in a new `section` of the container at `path`: `null` if
 /// unknown. Keys of nested mappings follow a dot.
-pub fn of(section: Section, name: &str, path: &str) -> Json {
+pub fn service_default(section: Section, name: &str, path: &str) -> Json {
     let field = section.spec(name).map(|spec| spec.field).or_else(|| {
         let (mapping, key) = name.split_once('.')?;
         section.spec(mapping).and_then(|spec| spec.part(key))
     });
     match field.and_then(|field| field.default.service.as_ref()) {
-        Some(Json::String(text)) if text == SLUG => path.rsplit('/').next().unwrap_or(path).into(),
+        Some(Json::String(text)) if text == SLUG_PLACEHOLDER => {
+            path.rsplit('/').next().unwrap_or(path).into()
+        }
         preset => preset.cloned().unwrap_or_default(),
     }
 }
@@ -32,7 +34,7 @@ mod tests {
     #[test]
     fn every_preset_is_a_value_that_its_field_may_have() {
         let mut presets = 0;
-        for spec in catalogue::everywhere().flat_map(crate::kind::Section::specs) {
+        for spec in catalogue::all_sections().flat_map(crate::kind::Section::specs) {
             let parts = spec.parts.iter().filter(|_| spec.is_mapping());
             let parts = parts.map(|part| (part, &spec.schema["properties"][part.name]));
             for (field, schema) in parts.chain([(spec.field, &spec.schema)]) {

@@ -3,8 +3,8 @@
 
 use crate::{
     kind::{
-        Arrival, ContainerLookup, Facts, LiveNamespace, NamespaceOwner, calls::Lifecycle, needs,
-        plain_text,
+        ContainerLookup, Facts, ImportState, LiveNamespace, NamespaceOwner, calls::Lifecycle,
+        needs, plain_text,
     },
     level::MAINTAINER,
 };
@@ -18,30 +18,30 @@ use super::{
 
 /// How a project is found and read.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
-    creator: MAINTAINER,
+    creator_level: MAINTAINER,
     get: |path| operation::PROJECT_GET.request().arg("id", path),
     path: "path_with_namespace",
     facts,
-    signs: &[],
-    arrives_with: &[FORK_OF, source::IMPORT],
+    secret_facts: &[],
+    import_fields: &[FORK_OF, source::IMPORT_FIELD],
     level: None,
 };
 
 pub(super) struct ProjectRules;
 
 impl KindRules for ProjectRules {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        match job.act {
-            CallPurpose::Create(declared) => create(job, declared),
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        match context.purpose {
+            CallPurpose::Create(declared) => create(context, declared),
             CallPurpose::Container(Lifecycle::Move(former)) => {
                 let (edit, to) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
-                Ok(creation::relocate(job, former, edit, to, "namespace"))
+                Ok(creation::relocate(context, former, edit, to, "namespace"))
             }
             CallPurpose::Container(Lifecycle::Delete) => {
-                Ok(vec![job.target.request(operation::PROJECT_DELETE).into()])
+                Ok(vec![context.target.request(operation::PROJECT_DELETE).into()])
             }
             CallPurpose::Container(Lifecycle::Restore) => {
-                Ok(vec![job.target.request(operation::PROJECT_RESTORE).into()])
+                Ok(vec![context.target.request(operation::PROJECT_RESTORE).into()])
             }
             CallPurpose::Change(..) | CallPurpose::Remove(_) => Err(NoCalls::NotNeeded),
         }
@@ -61,7 +61,7 @@ impl KindRules for ProjectRules {
             })
         {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                let fault = EntryFault::of(texts::TOO_VISIBLE, most).fill("name", name);
+                let fault = EntryFault::for_field(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
             }
         }
@@ -78,9 +78,9 @@ impl KindRules for ProjectRules {
         if source::is_imported(after)
             && after.get("visibility").is_some_and(|wanted| wanted != "public")
         {
-            let gap =
+            let visibility_note =
                 "has the visibility that the service gives an import until an edit right after";
-            effects.push(Effect::SideEffect(gap.to_owned()));
+            effects.push(Effect::SideEffect(visibility_note.to_owned()));
         }
         effects
     }
@@ -88,23 +88,23 @@ impl KindRules for ProjectRules {
 
 /// Facts in the object of a project.
 fn facts(raw: &Object) -> Facts {
-    let in_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
-    let owner = raw.get("owner").filter(|_| in_personal);
+    let is_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
+    let owner = raw.get("owner").filter(|_| is_personal);
     let marks = ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
     let mark = marks.into_iter().flatten().find(|mark| !mark.is_null());
     // With a licence, the full form has these fields (1, 2.8).
-    let is_licensed = LICENSED.iter().any(|name| raw.contains_key(*name));
+    let is_licensed = LICENSED_FIELDS.iter().any(|name| raw.contains_key(*name));
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
-        archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
+        is_archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         is_empty: is_true(raw, "empty_repo"),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
-        level: raw.get("permissions").map(caller_level),
-        deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
-        arrival: arrival(raw),
+        caller_level: raw.get("permissions").map(caller_level),
+        deletion_mark: mark.map(|mark| mark.as_str().map(str::to_owned)),
+        import_state: import_state(raw),
         tier: if is_licensed { Tier::Premium } else { Tier::Free },
-        disabled: raw
+        disabled_settings: raw
             .iter()
             .filter(|(_, v)| *v == "disabled")
             .map(|(name, _)| name.clone())
@@ -114,11 +114,11 @@ fn facts(raw: &Object) -> Facts {
 }
 
 /// Fields that the service shows only with a licence.
-const LICENSED: [&str; 2] = ["mirror", "approvals_before_merge"];
+const LICENSED_FIELDS: [&str; 2] = ["mirror", "approvals_before_merge"];
 
 /// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
 /// count as running. A pull mirror uses the same field for its regular updates.
-fn arrival(raw: &Object) -> Option<Arrival> {
+fn import_state(raw: &Object) -> Option<ImportState> {
     if is_true(raw, "mirror") {
         return None;
     }
@@ -126,10 +126,10 @@ fn arrival(raw: &Object) -> Option<Arrival> {
         "none" | "finished" => None,
         "failed" => {
             let why = value::text(raw, "import_error").map(crate::secret::judge::mask_url);
-            Some(Arrival::Failed(why.map(|why| text::escape(&why).into_owned())))
+            Some(ImportState::Failed(why.map(|why| text::escape(&why).into_owned())))
         }
-        "canceled" => Some(Arrival::Failed(Some("it was canceled".to_owned()))),
-        _ => Some(Arrival::Running),
+        "canceled" => Some(ImportState::Failed(Some("it was canceled".to_owned()))),
+        _ => Some(ImportState::Running),
     }
 }
 
@@ -140,21 +140,21 @@ fn caller_level(permissions: &Json) -> u8 {
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(job: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCall>, NoCalls> {
+fn create(context: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCall>, NoCalls> {
     // Without a namespace, the service would use the caller's: the project would be created in the
     // wrong place.
-    let Some(namespace) = &job.target.namespace else { return Err(NoCalls::NotNeeded) };
-    let mut calls = match source::calls(job, namespace, declared) {
+    let Some(namespace) = &context.target.namespace else { return Err(NoCalls::NotNeeded) };
+    let mut calls = match source::calls(context, namespace, declared) {
         Some(calls) => calls?,
-        None => create_plain(job, namespace, declared)?,
+        None => create_plain(context, namespace, declared)?,
     };
-    calls.extend(source::import_members_call(job, declared)?);
+    calls.extend(source::import_members_call(context, declared)?);
     Ok(calls)
 }
 
 /// Creates a project without contents from elsewhere, except a template of the service.
 fn create_plain(
-    job: &CallContext<'_>,
+    context: &CallContext<'_>,
     namespace: &LiveNamespace,
     declared: &Fields,
 ) -> Result<Vec<PlannedCall>, NoCalls> {
@@ -167,12 +167,13 @@ fn create_plain(
             (operation::PROJECT_CREATE.request(), WriteRequest::Create)
         }
     };
-    let mut within = job.target.naming();
+    let mut within = context.target.naming();
     if route == WriteRequest::Create {
-        within.insert("namespace_id".to_owned(), namespace.id.sent().into());
+        within.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     }
-    let takes = &|_: &str, field: &Field, _: &str| field.accepted.on(route);
-    CreationRequests { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    let takes = &|_: &str, field: &Field, _: &str| field.accepted.includes(route);
+    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
+        .calls(context, declared)
 }
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
@@ -180,7 +181,7 @@ fn check_create(declared: &Fields, report: &mut dyn FnMut(EntryFault)) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name) && declared.flag("use_custom_template") != Some(true) {
-            report(EntryFault::of(texts::TEMPLATE, name));
+            report(EntryFault::for_field(texts::TEMPLATE, name));
         }
     }
 }
@@ -208,9 +209,9 @@ mod tests {
             section,
             target,
             names: &Names::default(),
-            release: DetectedRelease::NotAsked,
-            is_alone: true,
-            act: CallPurpose::Create(declared),
+            release: DetectedRelease::NotRequested,
+            has_unique_address: true,
+            purpose: CallPurpose::Create(declared),
         };
         requests(ProjectRules.calls(&job).unwrap_or_default())
     }
@@ -290,18 +291,19 @@ mod tests {
 
     #[test]
     fn the_import_status_shows_whether_the_contents_arrived() {
-        let arrival = |raw: Json| arrival(raw.as_object().unwrap());
+        let arrival = |raw: Json| import_state(raw.as_object().unwrap());
         for status in ["none", "finished"] {
             assert_eq!(arrival(json!({"import_status": status})), None);
         }
         // An unknown word does not end an import.
         for status in ["scheduled", "started", "something new"] {
-            assert_eq!(arrival(json!({"import_status": status})), Some(Arrival::Running));
+            assert_eq!(arrival(json!({"import_status": status})), Some(ImportState::Running));
             assert_eq!(arrival(json!({"import_status": status, "mirror": true})), None);
         }
         let failed = |why: Json| arrival(json!({"import_status": "failed", "import_error": why}));
-        assert_eq!(failed(Json::Null), Some(Arrival::Failed(None)));
-        let Some(Arrival::Failed(Some(why))) = failed(json!("no https://u:canary@h/x\u{1b}[2J"))
+        assert_eq!(failed(Json::Null), Some(ImportState::Failed(None)));
+        let Some(ImportState::Failed(Some(why))) =
+            failed(json!("no https://u:canary@h/x\u{1b}[2J"))
         else {
             panic!()
         };
@@ -330,16 +332,20 @@ mod tests {
             (false, true, vec![moved(3)]),
             (true, true, vec![rename, moved(3)]),
         ] {
-            let former =
-                crate::kind::Former { path: "old/stall".into(), renames, transfers, name: None };
+            let former = crate::kind::Former {
+                path: "old/stall".into(),
+                is_renamed: renames,
+                is_transferred: transfers,
+                name: None,
+            };
             let target = new_target(NamespaceOwner::Group);
             let job = CallContext {
                 section: crate::catalogue::container(Scope::Project).0,
                 target: &target,
                 names: &Names::default(),
-                release: DetectedRelease::NotAsked,
-                is_alone: true,
-                act: CallPurpose::Container(Lifecycle::Move(&former)),
+                release: DetectedRelease::NotRequested,
+                has_unique_address: true,
+                purpose: CallPurpose::Container(Lifecycle::Move(&former)),
             };
             assert_eq!(requests(ProjectRules.calls(&job).unwrap()), expected);
         }

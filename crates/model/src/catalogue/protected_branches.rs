@@ -17,26 +17,26 @@ pub(super) struct ProtectedBranches;
 
 impl KindRules for ProtectedBranches {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
-        let rows = declared.list(UNPROTECT).into_iter().flatten();
+        let rows = declared.list(UNPROTECT_FIELD).into_iter().flatten();
         let mut levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         if levels.any(|level| level.number == 0) {
-            report(EntryFault::of(texts::NOBODY_UNPROTECTS, UNPROTECT));
+            report(EntryFault::for_field(texts::NOBODY_UNPROTECTS, UNPROTECT_FIELD));
         }
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        self.check_right_to_unprotect(job)?;
-        match job.act {
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        self.check_right_to_unprotect(context)?;
+        match context.purpose {
             CallPurpose::Change(declared, live, changed) if is_replaced(live, changed) => {
-                job.replace(declared, live)
+                context.replace(declared, live)
             }
-            _ => job.plain(),
+            _ => context.plain_calls(),
         }
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let lets = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
-        effects("name", before, after, &lets, &[lets[0].0, lets[1].0, UNPROTECT], true)
+        rule_effects("name", before, after, &lets, &[lets[0].0, lets[1].0, UNPROTECT_FIELD], true)
     }
 }
 
@@ -46,29 +46,31 @@ impl ProtectedBranches {
     ///
     /// # Errors
     /// If the declared or live rows certainly exclude the user of the token.
-    fn check_right_to_unprotect(&self, job: &CallContext<'_>) -> Result<(), NoCalls> {
-        let spec = job.section.spec(UNPROTECT);
-        let (rows, what) = match job.act {
+    fn check_right_to_unprotect(&self, context: &CallContext<'_>) -> Result<(), NoCalls> {
+        let spec = context.section.spec(UNPROTECT_FIELD);
+        let (rows, what) = match context.purpose {
             CallPurpose::Create(new) => {
-                let rows = new.plain(UNPROTECT);
-                (rows.map(|rows| forms::comparable(spec, rows, job.names)), "would")
+                let rows = new.plain(UNPROTECT_FIELD);
+                (rows.map(|rows| forms::to_comparable(spec, rows, context.names)), "would")
             }
             CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
-                (live.fields.raw().get(UNPROTECT).cloned(), "do")
+                (live.fields.raw().get(UNPROTECT_FIELD).cloned(), "do")
             }
             CallPurpose::Container(_) => (None, ""),
         };
-        let caller = job.names.caller();
+        let caller = context.names.caller();
         if rows.is_some_and(|rows| caller.is_some_and(|id| excludes_user(&rows, id))) {
-            return Err(EntryFault::of(texts::LOCKED_OUT, UNPROTECT).fill("what", what).into());
+            return Err(EntryFault::for_field(texts::LOCKED_OUT, UNPROTECT_FIELD)
+                .fill("what", what)
+                .into());
         }
         Ok(())
     }
 }
 
-const UNPROTECT: &str = "allowed_to_unprotect";
+const UNPROTECT_FIELD: &str = "allowed_to_unprotect";
 
-/// True if `rows` name only users, and not this one.
+/// True if `rows` contain only users, and the user `id` is not among them.
 fn excludes_user(rows: &Json, id: u64) -> bool {
     let users: Option<Vec<u64>> = rows
         .as_array()
@@ -81,24 +83,25 @@ fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
-/// The effects of changing a rule. `name` is the field with its pattern, `lets` the lists with
-/// permissions, and `lists` the lists whose rows name users and groups. If the service edits them, it
-/// compares only new rows with who has access.
-pub(super) fn effects(
+/// The effects of changing a rule. `name` is the field with its pattern, `permissions` the lists
+/// with permissions, and `lists` the lists whose rows name users and groups. If `is_edited`, the
+/// service edits the rows and checks the access of new rows only.
+pub(super) fn rule_effects(
     name: &str,
     before: &Object,
     after: &Object,
-    lets: &[(&'static str, &'static str)],
+    permissions: &[(&'static str, &'static str)],
     lists: &[&str],
     is_edited: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let [old, new] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
+    let [old, new] =
+        [before, after].map(|fields| RefRule::from_fields(fields, name, permissions, is_new));
     let mut effects = vec![Effect::Rule { before: old, after: new }];
     for (named, key) in [(NamedObject::User, "user_id"), (NamedObject::Group, "group_id")] {
         for list in lists {
             let [old, new] = [before, after].map(|fields| -> Vec<_> {
-                value::items(fields, list).filter_map(|row| Id::of(row.get(key)?)).collect()
+                value::items(fields, list).filter_map(|row| Id::from_json(row.get(key)?)).collect()
             });
             let added = new.into_iter().filter(|id| !is_edited || !old.contains(id));
             effects.extend(added.map(|id| Effect::needs_access(named, id)));
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names, Wanted,
+            FieldSelection, Names,
             testing::{act, as_sent, fields, live, object, remove, section, target},
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
@@ -165,9 +168,16 @@ mod tests {
         names.insert(NamedObject::User, "me", Some(4));
         let target = target();
         let is_refused = |names: &Names, act: CallPurpose<'_>| {
-            let release = DetectedRelease::NotAsked;
+            let release = DetectedRelease::NotRequested;
             let (section, target) = (of, &target);
-            let job = CallContext { section, target, names, release, is_alone: true, act };
+            let job = CallContext {
+                section,
+                target,
+                names,
+                release,
+                has_unique_address: true,
+                purpose: act,
+            };
             matches!(
                 of.rules().calls(&job),
                 Err(NoCalls::Impossible(EntryFault { code: "locked-out", .. }))
@@ -290,12 +300,12 @@ mod tests {
             let entry = live(section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let job = CallContext {
-                release: DetectedRelease::NotAsked,
-                is_alone: true,
+                release: DetectedRelease::NotRequested,
+                has_unique_address: true,
                 section: section("protected_branches"),
                 target: &target(),
                 names: &names(),
-                act: CallPurpose::Change(&declared, &entry, &["allow_force_push"]),
+                purpose: CallPurpose::Change(&declared, &entry, &["allow_force_push"]),
             };
             section("protected_branches").rules().calls(&job).err()
         };
@@ -314,7 +324,7 @@ mod tests {
         let mut raw = free();
         raw["merge_access_levels"][0]["access_level"] = 0.into();
         let entry = section("protected_branches")
-            .read(&object(raw), Wanted::Only(&["allowed_to_push"].into()));
+            .read(&object(raw), FieldSelection::Only(&["allowed_to_push"].into()));
         let declared =
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
         let calls = act(

@@ -20,7 +20,7 @@ mod tests {
     use crate::{
         field::Compare,
         kind::{
-            same,
+            are_equal,
             testing::{create, fields, remove, section, update},
         },
         operation::{PUSH_RULE_CREATE, PUSH_RULE_DELETE, PUSH_RULE_UPDATE},
@@ -62,9 +62,9 @@ mod tests {
     #[test]
     fn an_unset_expression_equals_null_and_empty_text() {
         for declared in [json!(null), json!("")] {
-            assert!(same(Compare::Exact, &declared, &json!(null)));
-            assert!(same(Compare::Exact, &declared, &json!("")));
-            assert!(!same(Compare::Exact, &declared, &json!("x")));
+            assert!(are_equal(Compare::Exact, &declared, &json!(null)));
+            assert!(are_equal(Compare::Exact, &declared, &json!("")));
+            assert!(!are_equal(Compare::Exact, &declared, &json!("x")));
         }
     }
 }

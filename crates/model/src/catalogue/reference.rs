@@ -11,7 +11,7 @@ use super::prelude::*;
 
 /// The fields that creating an entry of `section` needs, as a sentence.
 pub fn needed_fields_sentence(section: Section) -> Option<String> {
-    let needed = text::listed(section.required);
+    let needed = text::list_names(section.required);
     (!needed.is_empty()).then(|| format!("To be created it needs {needed}."))
 }
 
@@ -28,10 +28,11 @@ pub struct FieldReference {
 
 /// Describes `property`, one of the properties of `schema`.
 pub fn describe(property: &Json, schema: &Json) -> FieldReference {
-    let field = Field::of(property);
+    let field = Field::from_schema(property);
     // The replacing field may be newer than the release of the reference.
-    let modern = field.replaced_by().map(|name| Field::of(&schema["properties"][name]));
-    let replaced = modern.and_then(|modern| modern.available.since).filter(|since| since.is_late());
+    let modern = field.replaced_by().map(|name| Field::from_schema(&schema["properties"][name]));
+    let replaced =
+        modern.and_then(|modern| modern.available.since).filter(|since| since.is_after_reference());
     FieldReference {
         value: allowed_values(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
@@ -50,8 +51,8 @@ fn allowed_values(schema: &Json) -> String {
     }
     if let Some(choices) = schema["anyOf"].as_array() {
         // A choice that is only a pattern allows other spellings of the words of another choice.
-        let worded = choices.iter().any(|choice| choice["enum"].is_array());
-        let choices = choices.iter().filter(|choice| !worded || choice.get("pattern").is_none());
+        let has_words = choices.iter().any(|choice| choice["enum"].is_array());
+        let choices = choices.iter().filter(|choice| !has_words || choice.get("pattern").is_none());
         return choices.map(allowed_values).collect::<Vec<_>>().join(" or ");
     }
     if schema["oneOf"].is_array() {
@@ -81,11 +82,13 @@ fn values_of_type(kind: &Json, schema: &Json) -> String {
 }
 
 /// Short remarks about restrictions of the field.
-fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<String> {
+fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec<String> {
     let default = schema.get("default");
-    let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
-    let instead = field.replaced_by();
-    let instead = instead.map(|other| format!("deprecated{from}: {}", field.instead(other)));
+    let from =
+        replaced_since.map(|release| format!(" from release {release} on")).unwrap_or_default();
+    let replacement = field.replaced_by();
+    let instead =
+        replacement.map(|other| format!("deprecated{from}: {}", field.replacement_hint(other)));
     let Available { tier, since, until, local_before, .. } = field.available;
     let since = since.filter(|_| !local_before);
     let first = [
@@ -101,9 +104,10 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
             available.until.map(|release| format!("`{word}` gone from release {release} on"));
         since.into_iter().chain(until)
     });
-    let is_never_read = field.read == Readback::Never && field.accepted.on(WriteRequest::Edit);
+    let is_never_read =
+        field.read == Readback::Never && field.accepted.includes(WriteRequest::Edit);
     let last = [
-        (field.available.is_for_administrators(), "administrators only"),
+        (field.available.needs_administrator(), "administrators only"),
         (field.accepted == Accepted::OnEdit, "set right after creation"),
         (field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
         (is_never_read, "cannot be verified: the service does not return it"),
@@ -115,7 +119,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
 
 /// The guard that asks about a field, and the changes that it asks about.
 fn guard_remark(field: &Field) -> Option<String> {
-    let when = match &field.weakens {
+    let condition = match &field.weakens {
         Weakens::Never => return None,
         Weakens::Access => return Some("guarded: `own-access`, `last-owner`".to_owned()),
         Weakens::Shows => return Some("guarded: `visibility` if more people see it".to_owned()),
@@ -134,5 +138,5 @@ fn guard_remark(field: &Field) -> Option<String> {
             &format!("from left to right in `{}`", words.join("`, `"))
         }
     };
-    Some(format!("guarded: `protection` {when}"))
+    Some(format!("guarded: `protection` {condition}"))
 }

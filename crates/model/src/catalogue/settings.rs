@@ -12,7 +12,7 @@ use crate::kind::{
 };
 
 /// What the subject of an ID token consists of.
-const CLAIMS: &str = "ci_id_token_sub_claim_components";
+const CLAIMS_FIELD: &str = "ci_id_token_sub_claim_components";
 
 /// The name of the section.
 pub const SECTION: &str = "settings";
@@ -25,7 +25,7 @@ impl KindRules for Settings {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let live = forms::decode(spec, raw);
         if spec.name == "import_url" {
-            // Without a mirror it is only where the contents once came from.
+            // Without a mirror, the URL is only the former source of the contents.
             return live.filter(|_| raw.get("mirror").and_then(Json::as_bool) == Some(true));
         }
         if spec.name == "container_expiration_policy" {
@@ -46,7 +46,7 @@ impl KindRules for Settings {
 
     // The service refuses a default branch that does not exist. For an empty repository, it shows
     // the name of the future first branch, or null.
-    fn waits(
+    fn wait_reason(
         &self,
         section: Section,
         name: &str,
@@ -58,7 +58,7 @@ impl KindRules for Settings {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
             Some(shown) => is_empty && declared.plain(name) != shown,
-            None => !makes_a_branch(declared),
+            None => !creates_branch(declared),
         };
         if live.is_none() && name == "mr_default_target_self" && !declared.contains_key(FORK_OF) {
             return Some("until the project is a fork");
@@ -70,15 +70,15 @@ impl KindRules for Settings {
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
         let config = declared.text("ci_config_path");
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            report(EntryFault::of(texts::CONFIG_PATH, "ci_config_path"));
+            report(EntryFault::for_field(texts::CONFIG_PATH, "ci_config_path"));
         }
-        let claims = declared.list(CLAIMS);
+        let claims = declared.list(CLAIMS_FIELD);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
-            report(EntryFault::of(texts::FIRST_CLAIM, CLAIMS));
+            report(EntryFault::for_field(texts::FIRST_CLAIM, CLAIMS_FIELD));
         }
         let import = declared.text("import_url");
         if written && import.is_some_and(has_user) {
-            report(EntryFault::of(texts::IMPORT_WITH_USER, "import_url"));
+            report(EntryFault::for_field(texts::IMPORT_WITH_USER, "import_url"));
         }
     }
 
@@ -87,11 +87,11 @@ impl KindRules for Settings {
         let [old, new] =
             [before, after].map(|fields| value::text(fields, "visibility").map(str::to_owned));
         effects.extend(new.map(|after| Effect::visibility(old, after)));
-        effects.extend(FEATURES.iter().filter_map(|feature| {
+        effects.extend(FEATURE_SETTINGS.iter().filter_map(|feature| {
             let [before, after] = [before, after].map(|fields| is_on(fields, feature));
             Effect::capability(Capability::Feature(feature.0), before, after)
         }));
-        if FOR_NEW
+        if HANDED_DOWN_SETTINGS
             .iter()
             .any(|name| after.contains_key(*name) && before.get(*name) != after.get(*name))
         {
@@ -103,12 +103,12 @@ impl KindRules for Settings {
 
 /// True if the create request also creates the first branch. A fork, an import or a template
 /// creates it later, in the background.
-fn makes_a_branch(declared: &Fields) -> bool {
+fn creates_branch(declared: &Fields) -> bool {
     declared.is_on("initialize_with_readme")
 }
 
 /// Settings of a group that affect new projects and groups below, or who may create them.
-const FOR_NEW: [&str; 4] = [
+const HANDED_DOWN_SETTINGS: [&str; 4] = [
     "default_branch",
     "default_branch_protection",
     "project_creation_level",
@@ -127,7 +127,7 @@ fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 }
 
 /// The settings that close a section of a project, each with its deprecated form.
-static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
+static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing = super::sections(Scope::Project).flat_map(|section| &section.home.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
@@ -177,7 +177,7 @@ mod tests {
         catalogue,
         field::Compare,
         kind::{
-            same,
+            are_equal,
             testing::{as_sent, fields, live, section, update},
         },
         operation::PROJECT_UPDATE,
@@ -220,13 +220,25 @@ mod tests {
             let entry = live(section("settings"), raw.clone());
             assert_eq!(
                 Settings
-                    .waits(section("settings"), "default_branch", &declared, Some(&entry), is_empty)
+                    .wait_reason(
+                        section("settings"),
+                        "default_branch",
+                        &declared,
+                        Some(&entry),
+                        is_empty
+                    )
                     .is_some(),
                 waits,
                 "{raw}"
             );
             assert_eq!(
-                Settings.waits(section("settings"), "description", &declared, Some(&entry), true),
+                Settings.wait_reason(
+                    section("settings"),
+                    "description",
+                    &declared,
+                    Some(&entry),
+                    true
+                ),
                 None
             );
         }
@@ -324,7 +336,7 @@ mod tests {
             (json!({"name_regex_keep": ""}), true),
             (json!({"enabled": true}), false),
         ] {
-            assert_eq!(same(Compare::Exact, &declared, read), is_same, "{declared}");
+            assert_eq!(are_equal(Compare::Exact, &declared, read), is_same, "{declared}");
         }
         // The reference's example has both names.
         for raw in [
@@ -342,7 +354,7 @@ mod tests {
 
     #[test]
     fn topics_compare_without_order() {
-        assert!(same(Compare::Set, &json!(["b", "a"]), &json!(["a", "b"])));
-        assert!(!same(Compare::Set, &json!(["a"]), &json!(["a", "b"])));
+        assert!(are_equal(Compare::Set, &json!(["b", "a"]), &json!(["a", "b"])));
+        assert!(!are_equal(Compare::Set, &json!(["a"]), &json!(["a", "b"])));
     }
 }

@@ -91,12 +91,12 @@ mod tests {
             }),
         );
         let job = CallContext {
-            release: DetectedRelease::NotAsked,
-            is_alone: true,
+            release: DetectedRelease::NotRequested,
+            has_unique_address: true,
             section: section("shares"),
             target: &target(),
             names: &Names::default(),
-            act: CallPurpose::Change(&declared, &live, &["group_access"]),
+            purpose: CallPurpose::Change(&declared, &live, &["group_access"]),
         };
         let calls = section("shares").rules().calls(&job).unwrap();
         let add = |level| {
@@ -108,7 +108,7 @@ mod tests {
         let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
         assert_eq!(as_sent(&requests), as_sent(&[remove, add(30), add(20)]));
         assert_eq!(
-            calls.iter().map(|call| call.restores).collect::<Vec<_>>(),
+            calls.iter().map(|call| call.is_restore).collect::<Vec<_>>(),
             [false, false, true]
         );
     }

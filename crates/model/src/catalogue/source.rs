@@ -12,48 +12,48 @@ use super::{creation::CreationRequests, fork_of::FORK_OF, prelude::*};
 /// The field with the project whose members are copied.
 pub const MEMBERS_FROM: &str = "members_from";
 /// The field with the host that the repository is imported from.
-pub(super) const IMPORT: &str = "import";
+pub(super) const IMPORT_FIELD: &str = "import";
 
-/// The hosts: the field below [`IMPORT`] and the operation.
-const HOSTS: [(&str, Op<Write>); 2] = [
+/// The hosts: the prefix of their fields below [`IMPORT_FIELD`], and the operation.
+const IMPORT_HOSTS: [(&str, Op<Write>); 2] = [
     ("import.extgit.", operation::IMPORT_EXTGIT),
     ("import.extserver.", operation::IMPORT_EXTSERVER),
 ];
 
-/// The calls that create the project of `job` in `namespace` with contents from elsewhere and wait
-/// for them; `None` if `declared` names no such contents.
+/// The calls that create the project of `context` in `namespace` with contents from elsewhere and
+/// wait for them; `None` if `declared` names no such contents.
 ///
 /// # Errors
 /// If it names something that the service does not have.
 pub(super) fn calls(
-    job: &CallContext<'_>,
+    context: &CallContext<'_>,
     namespace: &LiveNamespace,
     declared: &Fields,
 ) -> Option<Result<Vec<PlannedCall>, NoCalls>> {
     let fork = declared.text(FORK_OF);
-    let host = HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
+    let host = IMPORT_HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
     let calls = match (fork, host) {
-        (Some(upstream), _) => fork_of(job, namespace, upstream, declared),
-        (None, Some((prefix, op))) => import(job, namespace, prefix, *op, declared),
+        (Some(upstream), _) => create_fork(context, namespace, upstream, declared),
+        (None, Some((prefix, op))) => import(context, namespace, prefix, *op, declared),
         (None, None) => return None,
     };
     Some(calls.map(|mut calls| {
         if let Some(last) = calls.last_mut() {
-            last.awaits = true;
+            last.awaits_jobs = true;
         }
         calls
     }))
 }
 
 /// The request contains the declared visibility, so the fork is never more visible.
-fn fork_of(
+fn create_fork(
     job: &CallContext<'_>,
     namespace: &LiveNamespace,
     upstream: &str,
     declared: &Fields,
 ) -> Result<Vec<PlannedCall>, NoCalls> {
     let id = job.names.require(NamedObject::Project, upstream, FORK_OF)?;
-    let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
+    let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.number());
     let parameters = post.operation.parameters();
     let body: Vec<_> = parameters
         .filter(|parameter| parameter.place == ParameterLocation::Body)
@@ -63,8 +63,9 @@ fn fork_of(
         field.accepted != Accepted::Never && body.contains(&sent)
     };
     let mut within = job.target.naming();
-    within.insert("namespace_id".to_owned(), namespace.id.sent().into());
-    CreationRequests { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    within.insert("namespace_id".to_owned(), namespace.id.to_json().into());
+    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
+        .calls(job, declared)
 }
 
 /// The request has no visibility: an edit sets it right after.
@@ -78,12 +79,13 @@ fn import(
     let parent = group_of(&job.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
-        Id::OfStep(group) => op.request().after(group),
+        Id::OfStep(group) => op.request().awaiting(group),
     };
     let takes = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
     let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
-    CreationRequests { post, takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
+        .calls(job, declared)
 }
 
 /// The call that copies the members of another project, if `declared` names one.
@@ -94,15 +96,15 @@ pub(super) fn import_members_call(
     job: &CallContext<'_>,
     declared: &Fields,
 ) -> Result<Option<PlannedCall>, NoCalls> {
-    let Some(from) = declared.text(MEMBERS_FROM) else { return Ok(None) };
-    let id = job.names.require(NamedObject::Project, from, MEMBERS_FROM)?;
+    let Some(source_path) = declared.text(MEMBERS_FROM) else { return Ok(None) };
+    let id = job.names.require(NamedObject::Project, source_path, MEMBERS_FROM)?;
     let request = job.target.request(operation::IMPORT_MEMBERS);
-    Ok(Some(request.arg_of("project_id", from, id.known()).into()))
+    Ok(Some(request.arg_of("project_id", source_path, id.number()).into()))
 }
 
 /// True if a new project is imported by a request without visibility.
 pub(super) fn is_imported(declared: &Object) -> bool {
-    declared.keys().any(|name| HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
+    declared.keys().any(|name| IMPORT_HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
 }
 
 /// True if a new project contains things that no field declares.
@@ -135,14 +137,14 @@ pub(super) fn check(
             "from a template",
         ),
         (Some(FORK_OF).filter(is_there), "as a fork"),
-        (host(HOSTS[0].0), "by `import.extgit`"),
-        (host(HOSTS[1].0), "by `import.extserver`"),
+        (host(IMPORT_HOSTS[0].0), "by `import.extgit`"),
+        (host(IMPORT_HOSTS[1].0), "by `import.extserver`"),
     ];
     let sources: Vec<_> =
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
         let ((other, first), (field, second)) = (pair[0], pair[1]);
-        let fault = EntryFault::of(texts::SOURCES, field).with(other);
+        let fault = EntryFault::for_field(texts::SOURCES, field).with_other_field(other);
         report(fault.fill("first", first).fill("second", second));
     }
 }
@@ -158,7 +160,7 @@ mod tests {
         catalogue,
         field::Scope,
         kind::{
-            Created, Names, NamespaceOwner, Target,
+            CreatedContainers, Names, NamespaceOwner, Target,
             calls::CallPurpose,
             testing::{as_sent, collect, fields, new_target},
         },
@@ -173,7 +175,7 @@ mod tests {
         names.insert(NamedObject::Project, "acme/up", Some(4));
         names.insert(NamedObject::Project, "acme/neo", None);
         names.with_created(
-            &[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>(),
+            &[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<CreatedContainers>(),
         )
     }
 
@@ -181,8 +183,15 @@ mod tests {
         let declared = fields(declared);
         let section = catalogue::container(Scope::Project).0;
         let act = CallPurpose::Create(&declared);
-        let release = crate::release::DetectedRelease::NotAsked;
-        let job = CallContext { section, target, names: &names(), release, is_alone: true, act };
+        let release = crate::release::DetectedRelease::NotRequested;
+        let job = CallContext {
+            section,
+            target,
+            names: &names(),
+            release,
+            has_unique_address: true,
+            purpose: act,
+        };
         section.rules().calls(&job)
     }
 
@@ -191,7 +200,7 @@ mod tests {
     }
 
     fn awaits(calls: &[PlannedCall]) -> Vec<bool> {
-        calls.iter().map(|call| call.awaits).collect()
+        calls.iter().map(|call| call.awaits_jobs).collect()
     }
 
     fn requests(calls: Vec<PlannedCall>) -> Vec<crate::operation::Request<Write>> {

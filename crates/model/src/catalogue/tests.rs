@@ -51,7 +51,7 @@ fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Ef
 
 #[test]
 fn a_weaker_value_is_seen_in_one_direction_only() {
-    for section in catalogue::everywhere() {
+    for section in catalogue::all_sections() {
         for spec in section.specs() {
             let values = from_strict_to_lax(spec.field, &spec.schema);
             let name = format!("{section:?}.{}", spec.name);
@@ -128,7 +128,7 @@ fn fields_that_sound_like_protections_are_guarded() {
         "restrict_to_branch",
     ];
     let mut found = Vec::new();
-    for section in catalogue::everywhere() {
+    for section in catalogue::all_sections() {
         for spec in section.specs() {
             let sounds = SOUNDS.iter().any(|word| spec.name.contains(word));
             if sounds && !HARMLESS.contains(&spec.name) && spec.field.weakens == Weakens::Never {
@@ -164,10 +164,11 @@ fn properties_of_a_home_follow_from_its_operations() {
     for of in catalogue::sections(Scope::Project) {
         let is = |names: &[&str]| names.contains(&of.section);
         assert_eq!(of.is_removable(), is(&removable), "{of:?}");
-        assert_eq!(of.may_come_twice(), is(&twice), "{of:?}");
+        assert_eq!(of.allows_duplicates(), is(&twice), "{of:?}");
         assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
     }
-    let of_top = catalogue::sections(Scope::Group).filter(|of| of.is_of_top()).map(|of| of.section);
+    let of_top =
+        catalogue::sections(Scope::Group).filter(|of| of.is_only_top_level()).map(|of| of.section);
     let top = ["protected_branches", "merge_request_approval_setting"];
     assert_eq!(of_top.collect::<Vec<_>>(), top);
     assert!(catalogue::section(Scope::Group, "approvals").is_none());
@@ -177,14 +178,14 @@ fn properties_of_a_home_follow_from_its_operations() {
 #[test]
 fn an_empty_entry_has_nothing_confidential() {
     for section in Scope::ALL.into_iter().flat_map(catalogue::sections) {
-        assert_eq!(section.rules().confidential(&object(json!({}))), None, "{}", section.section);
+        assert_eq!(section.rules().secrecy_reason(&object(json!({}))), None, "{}", section.section);
     }
 }
 
 /// `kind/limits` compares the value of a limit in a request with the one in the response.
 #[test]
 fn requests_contain_the_comparable_form_of_every_limit() {
-    for section in catalogue::everywhere() {
+    for section in catalogue::all_sections() {
         for spec in section.specs().iter().filter(|spec| spec.field.relations.limits.is_some()) {
             let Field { compare, names, relations, .. } = spec.field;
             let is_plain = names.is_none() && relations.names_entries.is_none();

@@ -12,47 +12,51 @@ const RESPECTS_FILTER_SINCE: Release = Release::new(16, 9);
 
 /// The field that shows whether a variable is hidden. A service with this field respects the
 /// filter.
-const HIDDEN: &str = "masked_and_hidden";
+const HIDDEN_FIELD: &str = "masked_and_hidden";
 
 pub(super) struct Variables;
 
 impl KindRules for Variables {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let (declared, live, changed) = match job.act {
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        let (declared, live, changed) = match context.purpose {
             CallPurpose::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
             CallPurpose::Create(declared)
-                if declared.is_on(HIDDEN) && job.release == DetectedRelease::Hidden =>
+                if declared.is_on(HIDDEN_FIELD) && context.release == DetectedRelease::Hidden =>
             {
-                return Err(EntryFault::of(texts::MAY_BE_SHOWN, HIDDEN).into());
+                return Err(EntryFault::for_field(texts::MAY_BE_SHOWN, HIDDEN_FIELD).into());
             }
             CallPurpose::Create(_) | CallPurpose::Remove(_) | CallPurpose::Container(_) => {
-                return job.plain();
+                return context.plain_calls();
             }
         };
         // Only a create request can hide a variable, and no request can make it visible again.
-        if is_true(live.fields.raw(), HIDDEN) {
-            if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
-                return Err(EntryFault::of(texts::STAYS_HIDDEN, field).into());
+        if is_true(live.fields.raw(), HIDDEN_FIELD) {
+            if let Some(field) =
+                [HIDDEN_FIELD, "masked"].iter().find(|field| changed.contains(field))
+            {
+                return Err(EntryFault::for_field(texts::STAYS_HIDDEN, field).into());
             }
-        } else if changed.contains(&HIDDEN) {
-            return job.replace(declared, live);
+        } else if changed.contains(&HIDDEN_FIELD) {
+            return context.replace(declared, live);
         }
-        if job.is_alone || job.section.home.scope == Scope::Project {
-            return job.plain();
+        if context.has_unique_address || context.section.home.scope == Scope::Project {
+            return context.plain_calls();
         }
         // In older releases, an edit of a group's variable ignores the filter and changes any
         // variable with the key.
-        let shows_hidden = live.fields.raw().contains_key(HIDDEN);
-        match job.release {
-            _ if shows_hidden || job.release.has(RESPECTS_FILTER_SINCE) => job.plain(),
-            DetectedRelease::NotAsked => Err(NoCalls::DependsOnRelease),
-            DetectedRelease::Hidden | DetectedRelease::Is(_) => job.replace(declared, live),
+        let shows_hidden = live.fields.raw().contains_key(HIDDEN_FIELD);
+        match context.release {
+            _ if shows_hidden || context.release.is_at_least(RESPECTS_FILTER_SINCE) => {
+                context.plain_calls()
+            }
+            DetectedRelease::NotRequested => Err(NoCalls::DependsOnRelease),
+            DetectedRelease::Hidden | DetectedRelease::Known(_) => context.replace(declared, live),
         }
     }
 
     // Variables of type file hold long values: keys, certificates, configurations with passwords.
-    fn confidential(&self, live: &Object) -> Option<&'static str> {
+    fn secrecy_reason(&self, live: &Object) -> Option<&'static str> {
         let is_file = value::text(live, "variable_type") == Some("file");
         let flag = ["masked", "protected"].into_iter().find(|flag| is_true(live, flag));
         flag.or_else(|| is_file.then_some("a file"))
@@ -60,43 +64,48 @@ impl KindRules for Variables {
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
         let value = declared.text("value");
-        let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN));
-        let is_quoted = value.is_some_and(|value| Reference::in_quotes(value).is_some());
+        let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN_FIELD));
+        let is_quoted = value.is_some_and(|value| Reference::find_quoted_start(value).is_some());
         let masked = masked.filter(|_| !is_quoted);
-        let why = masked.and_then(|value| maskable(value, declared.is_on("raw")).err());
+        let why = masked.and_then(|value| check_maskable(value, declared.is_on("raw")).err());
         if let Some(why) = &why {
-            let flag = if declared.is_on("masked") { "masked" } else { HIDDEN };
+            let flag = if declared.is_on("masked") { "masked" } else { HIDDEN_FIELD };
             let is_expression = value.is_some_and(|value| {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
             let name = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
-            report(EntryFault::of(name, "value").with(flag).fill("why", why));
+            report(EntryFault::for_field(name, "value").with_other_field(flag).fill("why", why));
         }
-        if declared.is_on(HIDDEN) && declared.flag("masked") == Some(false) {
-            report(EntryFault::of(texts::HIDDEN_UNMASKED, "masked").with(HIDDEN));
+        if declared.is_on(HIDDEN_FIELD) && declared.flag("masked") == Some(false) {
+            report(
+                EntryFault::for_field(texts::HIDDEN_UNMASKED, "masked")
+                    .with_other_field(HIDDEN_FIELD),
+            );
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let last = declared.text("key").and_then(|key| key.rsplit('_').next());
-        let is_named_so = last.is_some_and(judge::is_named_like_secret);
+        let has_secret_name = last.is_some_and(judge::is_named_like_secret);
         // Many protected values are no secrets, such as the hosts of an environment.
-        let is_likely = is_named_so || value.is_some_and(judge::has_random);
-        let flags = ["masked", HIDDEN].into_iter().chain(is_likely.then_some("protected"));
-        let named = flags.into_iter().find(|name| declared.is_on(name));
-        // What a reference in quotes is, is said of every field.
-        let is_certain = is_quoted || value.is_some_and(|value| judge::credential(value).is_some());
-        // One that cannot be masked is mended first, and may be no secret at all.
-        if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            report(EntryFault::of(texts::LITERAL_VALUE, "value").fill("flag", flag));
+        let is_likely_secret = has_secret_name || value.is_some_and(judge::has_random);
+        let flags =
+            ["masked", HIDDEN_FIELD].into_iter().chain(is_likely_secret.then_some("protected"));
+        let secret_flag = flags.into_iter().find(|name| declared.is_on(name));
+        // A reference in quotes is reported for every field, so it is not reported here.
+        let is_certain =
+            is_quoted || value.is_some_and(|value| judge::find_credential(value).is_some());
+        // A value that cannot be masked must be corrected first, and may not be a secret.
+        if let Some(flag) = secret_flag.filter(|_| is_written && !is_certain && why.is_none()) {
+            report(EntryFault::for_field(texts::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
 }
 
 /// True if the service accepts `value` as masked: one line of at least 8 characters and, unless
-/// `raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
+/// `is_raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
 ///
 /// # Errors
 /// The broken rule, as the end of a sentence that starts with "a masked value".
-pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
+pub fn check_maskable(value: &str, is_raw: bool) -> Result<(), &'static str> {
     if value.chars().count() < 8 {
         return Err("must have at least 8 characters");
     }
@@ -106,7 +115,7 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.contains(char::is_whitespace) {
         return Err("must not have white space");
     }
-    if !raw && !value.chars().all(|c| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
+    if !is_raw && !value.chars().all(|c| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
         return Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true");
     }
     Ok(())
@@ -169,8 +178,8 @@ mod tests {
             target: &target(),
             names: &Names::default(),
             release,
-            is_alone: false,
-            act: CallPurpose::Change(&declared, &entry, &[changed]),
+            has_unique_address: false,
+            purpose: CallPurpose::Change(&declared, &entry, &[changed]),
         };
         section.rules().calls(&job).map(|calls| calls.len())
     }
@@ -178,9 +187,9 @@ mod tests {
     #[test]
     fn a_group_variable_of_several_scopes_is_edited_if_the_service_respects_the_filter() {
         let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
-        let is = |text: &str| DetectedRelease::Is(text.parse().unwrap());
+        let is = |text: &str| DetectedRelease::Known(text.parse().unwrap());
         assert_eq!(
-            calls_with_duplicates(raw.clone(), "value", DetectedRelease::NotAsked),
+            calls_with_duplicates(raw.clone(), "value", DetectedRelease::NotRequested),
             Err(NoCalls::DependsOnRelease)
         );
         for (release, calls) in [(DetectedRelease::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
@@ -193,12 +202,12 @@ mod tests {
         let mut shown = raw;
         shown["hidden"] = false.into();
         assert_eq!(
-            calls_with_duplicates(shown.clone(), "value", DetectedRelease::NotAsked),
+            calls_with_duplicates(shown.clone(), "value", DetectedRelease::NotRequested),
             Ok(1),
             "only newer ones show it"
         );
         shown["hidden"] = true.into();
-        let unable = calls_with_duplicates(shown, "masked", DetectedRelease::NotAsked);
+        let unable = calls_with_duplicates(shown, "masked", DetectedRelease::NotRequested);
         assert!(
             matches!(unable, Err(NoCalls::Impossible(EntryFault { code: "hidden-variable", .. }))),
             "{unable:?}"
@@ -230,7 +239,11 @@ mod tests {
             (json!({"variable_type": "file"}), Some("a file")),
             (json!({"variable_type": "env_var", "masked": false, "raw": true}), None),
         ] {
-            assert_eq!(section.rules().confidential(fields.as_object().unwrap()), why, "{fields}");
+            assert_eq!(
+                section.rules().secrecy_reason(fields.as_object().unwrap()),
+                why,
+                "{fields}"
+            );
         }
     }
 
@@ -263,7 +276,7 @@ mod tests {
             ("éééééééé", false, true),
         ] {
             assert_eq!(
-                (maskable(value, false).is_ok(), maskable(value, true).is_ok()),
+                (check_maskable(value, false).is_ok(), check_maskable(value, true).is_ok()),
                 (plain, raw),
                 "{value:?}"
             );

@@ -12,10 +12,10 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{field::ALIASES, kind::Section, text, value::Json, yaml};
+use crate::{field::ALIASES_KEYWORD, kind::Section, text, value::Json, yaml};
 
 /// Keys that every entry of a manifest has.
-pub const OF_ENTRIES: [&str; 2] = ["extra", "state"];
+pub const ENTRY_KEYS: [&str; 2] = ["extra", "state"];
 
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -67,8 +67,7 @@ fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'st
     };
     let mut all = Vec::new();
     for (meaning, words) in by_meaning {
-        if let (Ok(meaning), Ok(words)) = (yaml::read_for_good(meaning), yaml::read_for_good(words))
-        {
+        if let (Ok(meaning), Ok(words)) = (yaml::read_leaked(meaning), yaml::read_leaked(words)) {
             let words: Vec<&'static str> = words;
             all.extend(words.into_iter().map(|word| (word, meaning)));
         }
@@ -77,26 +76,29 @@ fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'st
 }
 
 /// The place of words that are meant at the top of any document.
-pub const TOP: &str = "";
+pub const TOP_LEVEL: &str = "";
 
 /// The place of words that are meant in any section.
-pub const ANY: &str = "*";
+pub const ANY_SECTION: &str = "*";
 
 /// Words that are often written instead of a value, by the correct value.
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/values"));
 
 /// The option that `written` most likely means.
-pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
-    let values: Vec<_> = self::options(written).collect();
+pub fn find_option<'o>(
+    written: &str,
+    options: impl IntoIterator<Item = &'o str>,
+) -> Option<&'o str> {
+    let values: Vec<_> = self::possible_values(written).collect();
     options.into_iter().find(|option| values.contains(option))
 }
 
 /// All values that `written` may mean.
-pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
+pub fn possible_values(written: &str) -> impl Iterator<Item = &'static str> {
     let written = written.trim().to_lowercase().replace(['_', '-'], " ");
-    let meant = VALUES.iter().filter(move |(_, words)| words.contains(&&*written));
-    meant.map(|(option, _)| *option)
+    let matching = VALUES.iter().filter(move |(_, words)| words.contains(&&*written));
+    matching.map(|(option, _)| *option)
 }
 
 /// The field of `section`, whose `schema` is given, that an unknown `word` most likely means.
@@ -106,7 +108,7 @@ pub fn suggest_field<'k>(
     word: &str,
     fields: &[&'k str],
 ) -> Option<&'k str> {
-    match alias_in(schema, &[section, ANY], word).map(Meaning::field) {
+    match find_alias_in(schema, &[section, ANY_SECTION], word).map(Meaning::field) {
         Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
         None => match text::likely_candidates(word, fields)[..] {
             [only] => Some(only),
@@ -115,14 +117,14 @@ pub fn suggest_field<'k>(
     }
 }
 
-/// The only unknown one of the `keys` of an entry, and the field for which it stands by its place: the
-/// one that tells entries apart and is missing.
+/// The only unknown key of an entry, and the field that it probably means: the only missing field
+/// of the identity.
 pub fn suggest_by_position<'k>(
     section: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
     let (fields, unknown): (Vec<_>, Vec<_>) =
-        keys.partition(|key| section.spec(key).is_some() || OF_ENTRIES.contains(key));
+        keys.partition(|key| section.spec(key).is_some() || ENTRY_KEYS.contains(key));
     let [only] = unknown[..] else { return None };
     let required = section.table().schema["required"].as_array()?;
     let mut missing = section.identity.iter().copied().filter(|field: &&str| {
@@ -134,7 +136,7 @@ pub fn suggest_by_position<'k>(
 
 /// The meaning of `word` in the first of `places` that has one: the key of a section, mapping, entry or
 /// value, or the kind of a document.
-pub fn alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
+pub fn find_alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     let plain = text::snake_case(word);
     places.iter().find_map(|place: &&str| {
         let words = WORDS.get(place)?;
@@ -144,19 +146,21 @@ pub fn alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
 
 /// The aliases of a property with this schema, or of the section of its entries.
 pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
-    let aliases = property.get(ALIASES).or_else(|| property["items"].get(ALIASES));
+    let aliases = property.get(ALIASES_KEYWORD).or_else(|| property["items"].get(ALIASES_KEYWORD));
     aliases.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
 }
 
 /// The meaning of `word` in the first of `places`, as an alias of a property of `schema`, which
 /// describes what is there, or in the next of `places`.
-pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
+pub fn find_alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
     let (first, others) = places.split_at(places.len().min(1));
-    alias(first, word).or_else(|| alias_in_schema(schema, word)).or_else(|| alias(others, word))
+    find_alias(first, word)
+        .or_else(|| find_schema_alias(schema, word))
+        .or_else(|| find_alias(others, word))
 }
 
 /// The property of `schema` that has the alias `word`.
-fn alias_in_schema<'s>(schema: &'s Json, word: &str) -> Option<Meaning<'s>> {
+fn find_schema_alias<'s>(schema: &'s Json, word: &str) -> Option<Meaning<'s>> {
     let plain = text::snake_case(word);
     let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
     let mut properties = properties.as_object()?.iter();
@@ -206,7 +210,8 @@ mod tests {
 
     #[test]
     fn a_value_is_found_by_what_it_is_often_called() {
-        let of = |written: &str, options: &[&'static str]| option(written, options.iter().copied());
+        let of =
+            |written: &str, options: &[&'static str]| find_option(written, options.iter().copied());
         assert_eq!(of("Fast-Forward", &["merge", "ff"]), Some("ff"));
         assert_eq!(of("no one", &["no_access", "admin"]), Some("no_access"));
         assert_eq!(of("no one", &["merge"]), None);

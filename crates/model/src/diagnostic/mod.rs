@@ -62,7 +62,7 @@ impl Diagnostic {
     }
 
     /// Adds the place.
-    pub fn at(self, place: SourceLocation) -> Self {
+    pub fn at_place(self, place: SourceLocation) -> Self {
         Self { place: Some(place), ..self }
     }
 
@@ -162,20 +162,21 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Replaces the warnings that `base` has too by their number. The files of each have these paths
-    /// below their roots: the folder has another name at the base. Lines move.
+    /// Replaces the warnings that `base` has too by one warning with their number. Files are
+    /// compared by their paths below the root, because the folder has another name at the base.
+    /// Lines are ignored, because they move.
     pub fn replace_old_warnings(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
-        let about = |one: &Diagnostic, paths: &FilePaths| {
+        let identity = |one: &Diagnostic, paths: &FilePaths| {
             let path = one.place.as_ref().and_then(|at| paths.get(&at.file));
             (one.code, one.message.clone(), path.cloned())
         };
         let mut old: BTreeMap<_, usize> = BTreeMap::new();
         for warning in base.0.iter().filter(|one| one.severity == Severity::Warning) {
-            *old.entry(about(warning, base_paths)).or_default() += 1;
+            *old.entry(identity(warning, base_paths)).or_default() += 1;
         }
         let all = self.len();
         self.0.retain(|one| {
-            let remaining = old.get_mut(&about(one, paths)).filter(|remaining| **remaining > 0);
+            let remaining = old.get_mut(&identity(one, paths)).filter(|remaining| **remaining > 0);
             let remaining = remaining.filter(|_| one.severity == Severity::Warning);
             remaining.map(|remaining| *remaining -= 1).is_none()
         });
@@ -226,13 +227,13 @@ impl Diagnostics {
     /// more than a screen, the later ones without the text of their lines.
     pub fn render(&self, style: DiagnosticStyle) -> String {
         let sorted = self.sorted();
-        let mut alike: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
+        let mut by_code: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
         for diagnostic in &sorted {
-            alike.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
+            by_code.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
         }
-        alike.retain(|_, all| all.len() > render::SHOWN && !style.full);
+        by_code.retain(|_, all| all.len() > render::MAX_SHOWN && !style.is_full);
         let shown = sorted.into_iter().filter_map(|diagnostic| {
-            let rest = match alike.get(&(diagnostic.severity, diagnostic.code)) {
+            let rest = match by_code.get(&(diagnostic.severity, diagnostic.code)) {
                 None => &[],
                 Some(all) if std::ptr::eq(all[0], diagnostic) => &all[1..],
                 Some(_) => return None,
@@ -241,14 +242,15 @@ impl Diagnostics {
         });
         let shown: Vec<_> = shown.collect();
         let lines: usize = shown.iter().map(|(_, _, text)| text.lines().count()).sum();
-        if style.full || lines <= render::SCREEN {
+        if style.is_full || lines <= render::SCREEN_LINES {
             return shown.into_iter().map(|(_, _, text)| text).collect();
         }
         let mut lines = 0;
         let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
             lines += text.lines().count();
-            let is_whole = lines <= render::SCREEN / 2 || diagnostic.code == render::GUARD;
-            if is_whole { text } else { render::brief_form(diagnostic, rest) }
+            let shows_line =
+                lines <= render::SCREEN_LINES / 2 || diagnostic.code == render::GUARD_CODE;
+            if shows_line { text } else { render::brief_form(diagnostic, rest) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }
@@ -261,12 +263,14 @@ impl Diagnostics {
             for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
                 *codes.entry(diagnostic.code).or_default() += 1;
             }
-            let all: usize = codes.values().sum();
-            let each: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
+            let total: usize = codes.values().sum();
+            let code_counts: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
             match codes.values().max() {
                 None => None,
-                Some(most) if *most <= render::SHOWN => Some(text::count(all, noun)),
-                Some(_) => Some(format!("{} ({})", text::count(all, noun), each.join(", "))),
+                Some(most) if *most <= render::MAX_SHOWN => Some(text::count(total, noun)),
+                Some(_) => {
+                    Some(format!("{} ({})", text::count(total, noun), code_counts.join(", ")))
+                }
             }
         });
         let counts: Vec<_> = counts.collect();

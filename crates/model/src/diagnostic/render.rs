@@ -13,45 +13,46 @@ use crate::text::{escape, wrap_lines};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiagnosticStyle {
     /// Whether to use colours.
-    pub colour: bool,
+    pub has_colour: bool,
     /// The width of the terminal in columns.
     pub width: usize,
     /// Whether to show each one in full.
-    pub full: bool,
+    pub is_full: bool,
 }
 
 impl Default for DiagnosticStyle {
     fn default() -> Self {
-        Self { colour: false, width: 140, full: false }
+        Self { has_colour: false, width: 140, is_full: false }
     }
 }
 
 /// The number of diagnostics of one code that are shown in full. If there are more, only the first
 /// is, with the places of the next two.
-pub(super) const SHOWN: usize = 3;
+pub(super) const MAX_SHOWN: usize = 3;
 
 /// The code of refusals. Each one is shown: it has an acknowledgement of its own.
-pub(super) const GUARD: &str = "guard";
+pub(super) const GUARD_CODE: &str = "guard";
 
-/// Below this number of columns, lines are broken between words: a terminal would cut them. What is no
-/// terminal is not narrower, and its lines stay whole for searching.
-const NARROW: usize = 120;
+/// Below this terminal width in columns, lines are wrapped between words. Output to a file is at
+/// least this wide, so its lines stay whole and searchable.
+const NARROW_WIDTH: usize = 120;
 
-/// How many columns come at most before the text of a note: `99999 = help: `.
-const NOTE: usize = 14;
+/// The maximum number of columns before the text of a note: `99999 = help: `.
+const NOTE_INDENT: usize = 14;
 
 /// The number of lines that is read without scrolling.
-pub(super) const SCREEN: usize = 60;
+pub(super) const SCREEN_LINES: usize = 60;
 
 /// One diagnostic without the text of its line, and the number of others of its code.
-pub(super) fn brief_form(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> String {
+pub(super) fn brief_form(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
     let severity = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
     let place = diagnostic.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
-    let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+    let more =
+        if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
     let help = diagnostic.help.as_ref();
     let help = help.map_or_else(String::new, |help| format!("  = help: {}\n", escape(help)));
     format!("{severity}[{code}]: {}{}{more}\n{help}", escape(&place), escape(message))
@@ -60,7 +61,7 @@ pub(super) fn brief_form(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> Strin
 /// One diagnostic, and the others of its code, without a final line feed.
 pub(super) fn render(
     diagnostic: &Diagnostic,
-    rest: &[&Diagnostic],
+    others: &[&Diagnostic],
     style: DiagnosticStyle,
 ) -> String {
     let level = match diagnostic.severity {
@@ -68,8 +69,8 @@ pub(super) fn render(
         Severity::Warning => Level::WARNING,
     };
     let wrap = |text: Cow<'_, str>, before: usize| {
-        let most = style.width.max(40).saturating_sub(before);
-        if style.width < NARROW { wrap_lines(&text, most) } else { text.into_owned() }
+        let max_width = style.width.max(40).saturating_sub(before);
+        if style.width < NARROW_WIDTH { wrap_lines(&text, max_width) } else { text.into_owned() }
     };
     let title = "warning[]: ".len() + diagnostic.code.len();
     let mut group = level
@@ -83,27 +84,34 @@ pub(super) fn render(
         group = add_place(group, place, Some(label), AnnotationKind::Context);
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(wrap(escape(help), NOTE)));
+        group = group.element(Level::HELP.message(wrap(escape(help), NOTE_INDENT)));
     }
-    let mut more = rest.len();
-    let mut also = Vec::new();
-    let most = if diagnostic.code == GUARD { usize::MAX } else { SHOWN - 1 };
-    for same in rest
+    let mut remaining = others.len();
+    let mut other_places = Vec::new();
+    let max_places = if diagnostic.code == GUARD_CODE { usize::MAX } else { MAX_SHOWN - 1 };
+    for equal_diagnostics in others
         .chunk_by(|a, b| (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help))
-        .take(most)
+        .take(max_places)
     {
-        let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
-        also.push(short_form(same[0], diagnostic) + &times);
-        more -= same.len();
+        let times = if let [_] = equal_diagnostics {
+            String::new()
+        } else {
+            format!(" ({} times)", equal_diagnostics.len())
+        };
+        other_places.push(short_form(equal_diagnostics[0], diagnostic) + &times);
+        remaining -= equal_diagnostics.len();
     }
-    if more > 0 {
-        also.push(format!("and {more} more (--full shows all)"));
+    if remaining > 0 {
+        other_places.push(format!("and {remaining} more (--full shows all)"));
     }
-    if !also.is_empty() {
-        group = group
-            .element(Level::NOTE.with_name("also").message(wrap(also.join("\n").into(), NOTE)));
+    if !other_places.is_empty() {
+        group = group.element(
+            Level::NOTE
+                .with_name("also")
+                .message(wrap(other_places.join("\n").into(), NOTE_INDENT)),
+        );
     }
-    let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if style.has_colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(style.width.max(40)).render(&[group]);
     let related = diagnostic.related.iter().map(|(place, _)| place);
     diagnostic.place.iter().chain(related).fold(text, with_true_column)

@@ -8,14 +8,14 @@ use std::{cell::Cell, fmt, mem, ops::Range, sync::Arc};
 use super::FileName;
 use crate::{
     field::Secrecy,
-    origin::{Layer, Origin, Within},
+    origin::{FileLayer, Layer, Origin},
     secret::judge,
     steps,
     text::{self, MASK},
 };
 
 /// The number of characters of a long line that are shown on each side of the fault.
-const WINDOW: usize = 120;
+const SNIPPET_CHARS: usize = 120;
 
 /// A place in a file. Ordered by file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,17 +78,17 @@ pub struct SourceText<'t> {
     /// The name of the file.
     pub name: FileName,
     /// What the origins of each layer share.
-    within: [Arc<Within>; Layer::ALL.len()],
+    file_layers: [Arc<FileLayer>; Layer::ALL.len()],
     text: &'t str,
     /// The start of each line.
     lines: Vec<usize>,
     /// The parts that must not be shown, ordered and merged.
     hidden: Vec<Range<usize>>,
     /// The last position and its column. On a long line, the next column is counted from there.
-    last: Cell<(usize, u32)>,
+    last_position: Cell<(usize, u32)>,
     /// The last displayed line and the end of its code, so that a long line is not scanned for each
     /// fault.
-    code: Cell<(u32, usize)>,
+    last_code_end: Cell<(u32, usize)>,
 }
 
 impl<'t> SourceText<'t> {
@@ -100,14 +100,14 @@ impl<'t> SourceText<'t> {
         let lines: Vec<_> = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         steps::add(lines.len() as u64);
         Self {
-            within: Layer::ALL
-                .map(|layer| Arc::new(Within { file: FileName::clone(&name), layer })),
+            file_layers: Layer::ALL
+                .map(|layer| Arc::new(FileLayer { file: FileName::clone(&name), layer })),
             name,
             text,
             lines,
-            hidden: judge::secrets(text, Secrecy::Address),
-            last: Cell::new((0, 1)),
-            code: Cell::new((0, 0)),
+            hidden: judge::find_secrets(text, Secrecy::Address),
+            last_position: Cell::new((0, 1)),
+            last_code_end: Cell::new((0, 0)),
         }
     }
 
@@ -119,16 +119,16 @@ impl<'t> SourceText<'t> {
     /// Hides these byte ranges.
     pub fn hide(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
         self.hidden.extend(ranges.into_iter().filter(|range| !range.is_empty()));
-        self.hidden = text::merged(mem::take(&mut self.hidden), true);
+        self.hidden = text::merge_ranges(mem::take(&mut self.hidden), true);
     }
 
-    /// The whole text without hidden parts, except texts that are known to be `plain`. It has the
-    /// same lines with the same indentation.
-    pub fn shown(&self, plain: impl Fn(&str) -> bool) -> String {
+    /// The whole text without hidden parts, except hidden texts for which `is_plain` returns true.
+    /// It has the same lines with the same indentation.
+    pub fn visible_text(&self, is_plain: impl Fn(&str) -> bool) -> String {
         let (mut shown, mut from) = (String::with_capacity(self.text.len()), 0);
         for range in &self.hidden {
             let hidden = &self.text[range.clone()];
-            if !plain(hidden) {
+            if !is_plain(hidden) {
                 shown += &self.text[from..range.start];
                 hidden.split_inclusive('\n').for_each(|line| shown += &masked_line(line));
                 from = range.end;
@@ -140,7 +140,7 @@ impl<'t> SourceText<'t> {
     /// The origin of a value at the byte `at`.
     pub fn origin(&self, at: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(at);
-        Origin { within: Arc::clone(&self.within[layer as usize]), line, column }
+        Origin { within: Arc::clone(&self.file_layers[layer as usize]), line, column }
     }
 
     /// The place of `span`, with its first line.
@@ -158,9 +158,10 @@ impl<'t> SourceText<'t> {
         let start = self.lines[line - 1];
         let text = &self.text[start..];
         let text = &text[..text.find('\n').unwrap_or(text.len())];
-        let mark =
+        let mark_length =
             if start == 0 && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        chars_after(self.text, start + mark, column.max(1) as usize - 1).min(start + text.len())
+        chars_after(self.text, start + mark_length, column.max(1) as usize - 1)
+            .min(start + text.len())
     }
 
     /// The line and column of a byte, both from 1. A byte order mark has no column.
@@ -168,19 +169,19 @@ impl<'t> SourceText<'t> {
         let at = char_boundary(self.text, at);
         let line = self.lines.partition_point(|start| *start <= at);
         let start = self.lines[line - 1];
-        let (cached_at, column) = self.last.get();
+        let (cached_at, column) = self.last_position.get();
         let (from, column) =
             if (start..=at).contains(&cached_at) { (cached_at, column) } else { (start, 1) };
         let text = &self.text[from..at];
         let text = if from == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
-        self.last.set((at, column));
+        self.last_position.set((at, column));
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
     /// The end of the code of a line.
     fn code_end(&self, line: u32) -> usize {
-        let (cached_line, end) = self.code.get();
+        let (cached_line, end) = self.last_code_end.get();
         if cached_line == line {
             return end;
         }
@@ -188,7 +189,7 @@ impl<'t> SourceText<'t> {
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let code = start + code_length(&self.text[start..end]);
         let end = start + self.text[start..code].trim_end().len();
-        self.code.set((line, end));
+        self.last_code_end.set((line, end));
         end
     }
 
@@ -197,11 +198,11 @@ impl<'t> SourceText<'t> {
         let start = self.lines[line as usize - 1];
         let end = self.code_end(line);
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
-        let from = chars_before(self.text, span.start, WINDOW).max(start);
+        let from = chars_before(self.text, span.start, SNIPPET_CHARS).max(start);
         let to = chars_after(
             self.text,
-            span.end.min(chars_after(self.text, span.start, WINDOW)),
-            WINDOW,
+            span.end.min(chars_after(self.text, span.start, SNIPPET_CHARS)),
+            SNIPPET_CHARS,
         )
         .min(end);
         let mut shown = String::new();

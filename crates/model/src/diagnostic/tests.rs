@@ -15,7 +15,7 @@ fn find(text: &str, part: &str) -> std::ops::Range<usize> {
 fn rendered(text: &str, meant: &str, hidden: &[&str]) -> String {
     let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
-    Diagnostic::error("type", "wrong").at(source.place(&find(text, meant))).to_text()
+    Diagnostic::error("type", "wrong").at_place(source.place(&find(text, meant))).to_text()
 }
 
 impl Diagnostic {
@@ -39,7 +39,7 @@ fn a_diagnostic_looks_like_cargos() {
     let source = SourceText::new("a.yaml", text);
     let other = SourceText::new("b.yaml", "c: 3");
     let diagnostic = Diagnostic::warning("type", "`b` is a list")
-        .at(source.place(&find(text, "[x, y]")))
+        .at_place(source.place(&find(text, "[x, y]")))
         .label("here")
         .related(other.place(&(0..1)), "as `c` is not")
         .help("write a number");
@@ -79,7 +79,7 @@ fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
 #[test]
 fn a_place_without_text_is_shown_too() {
     let origin = Origin::new("a.yaml", 3, 4, Layer::Project);
-    let diagnostic = |place| Diagnostic::error("type", "wrong").at(place).to_text();
+    let diagnostic = |place| Diagnostic::error("type", "wrong").at_place(place).to_text();
     assert!(diagnostic(SourceLocation::from(&origin)).contains("a.yaml:3:4"));
     assert!(diagnostic(SourceLocation::file("a.yaml")).contains("--> a.yaml"));
     assert_eq!(Diagnostic::error("type", "wrong").to_text(), "error[type]: wrong");
@@ -157,7 +157,7 @@ fn control_characters_do_not_reach_the_terminal() {
     let text = "a: \u{9b}x\u{202e}\ty";
     assert_eq!(shown(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
     let diagnostic = Diagnostic::error("type", "a\u{1b}b")
-        .at(SourceLocation::file("c\u{1b}d"))
+        .at_place(SourceLocation::file("c\u{1b}d"))
         .help("e\u{1b}f")
         .to_text();
     assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
@@ -169,9 +169,9 @@ fn diagnostics_are_ordered_when_they_are_shown() {
     let source = SourceText::new("a.yaml", text);
     let at = |part| source.place(&find(text, part));
     let diagnostics = Diagnostics::from_iter([
-        Diagnostic::error("type", "second").at(at("b")),
-        Diagnostic::warning("type", "fourth").at(at("c")),
-        Diagnostic::error("type", "third").at(at("c")),
+        Diagnostic::error("type", "second").at_place(at("b")),
+        Diagnostic::warning("type", "fourth").at_place(at("c")),
+        Diagnostic::error("type", "third").at_place(at("c")),
         Diagnostic::error("type", "first"),
     ]);
     let messages: Vec<_> =
@@ -191,7 +191,7 @@ proptest! {
         let start = whole.floor_char_boundary(at.min(whole.len()));
         for end in start..=whole.len() {
             let place = source.place(&(start..end));
-            let text = Diagnostic::error("type", "wrong").at(place.clone()).to_text();
+            let text = Diagnostic::error("type", "wrong").at_place(place.clone()).to_text();
             prop_assert!(!text.contains("CANARY") && !format!("{place:?}").contains("CANARY"), "{}", text);
         }
     }
@@ -208,14 +208,14 @@ fn place(line: u32) -> SourceLocation {
 /// are shown in full.
 #[test]
 fn many_of_one_code_are_one() {
-    let alike = |n: u32| Diagnostic::warning("type", "wrong").at(place(n)).help("mend it");
+    let alike = |n: u32| Diagnostic::warning("type", "wrong").at_place(place(n)).help("mend it");
     let mut all: Diagnostics = (1..=800).map(alike).collect();
-    all.push(Diagnostic::error("choice", "other").at(place(3)));
+    all.push(Diagnostic::error("choice", "other").at_place(place(3)));
     let text = all.render(DiagnosticStyle::default());
     assert_eq!(text.matches("= also:").count(), 1, "{text}");
     insta::assert_snapshot!(text);
     assert_eq!(all.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
-    let full = all.render(DiagnosticStyle { full: true, ..DiagnosticStyle::default() });
+    let full = all.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
@@ -223,12 +223,12 @@ fn many_of_one_code_are_one() {
 fn more_than_a_screen_is_shown_without_the_later_lines() {
     let code = |n: u32| {
         let code: &'static str = format!("code-{n}").leak();
-        Diagnostic::error(code, format!("wrong {n}")).at(place(n)).help(format!("mend {n}"))
+        Diagnostic::error(code, format!("wrong {n}")).at_place(place(n)).help(format!("mend {n}"))
     };
     let mut all: Diagnostics = (1..=12).map(code).collect();
     all.extend((1..=9).map(|_| code(13)));
     let text = all.render(DiagnosticStyle::default());
-    assert!(text.lines().count() <= render::SCREEN, "{text}");
+    assert!(text.lines().count() <= render::SCREEN_LINES, "{text}");
     for n in 1..=13 {
         assert!(
             text.contains(&format!("wrong {n}")) && text.contains(&format!("= help: mend {n}"))
@@ -237,7 +237,7 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
     assert!(text.contains("1 | a: x") && !text.contains("12 | a: x"), "{text}");
     assert!(text.contains("\nerror[code-13]: a.yaml:13:4: wrong 13 (and 8 more)\n"), "{text}");
     assert!(text.ends_with("\n(--full shows the lines of all)\n\n"), "{text}");
-    let full = all.render(DiagnosticStyle { full: true, ..DiagnosticStyle::default() });
+    let full = all.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
     assert_eq!(full.matches("a: x").count(), 21);
 }
 
@@ -246,7 +246,7 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
 fn equal_faults_at_one_place_are_shown_once() {
     let text = "a: x\nb: x\nc: x\nd: x\n";
     let source = SourceText::new("a.yaml", text);
-    let wrong = |part| Diagnostic::error("type", "wrong").at(source.place(&find(text, part)));
+    let wrong = |part| Diagnostic::error("type", "wrong").at_place(source.place(&find(text, part)));
     let all: Diagnostics =
         "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
     let text = all.render(DiagnosticStyle::default());
@@ -293,8 +293,9 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
 fn warnings_of_the_base_are_those_of_the_same_file() {
     let all = |root: &str, files: &[&str]| {
         let name = |file: &str| FileName::from(format!("{root}{file}"));
-        let warning =
-            |file: &&str| Diagnostic::warning("type", "wrong").at(SourceLocation::file(name(file)));
+        let warning = |file: &&str| {
+            Diagnostic::warning("type", "wrong").at_place(SourceLocation::file(name(file)))
+        };
         let paths: FilePaths =
             ["x.yaml", "a/x.yaml"].map(|file| (name(file), file.into())).into_iter().collect();
         (files.iter().map(warning).collect::<Diagnostics>(), paths)

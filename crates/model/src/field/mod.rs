@@ -34,20 +34,20 @@ use crate::{
 pub use words::*;
 
 /// The schema keyword that carries the number of a [`Field`]. It is not published.
-const KEYWORD: &str = "x-undrift";
+const FIELD_KEYWORD: &str = "x-undrift";
 
 /// The keyword of a schema for what else its property, or the section of its entries, is called. It
 /// is not published.
-pub const ALIASES: &str = "x-aliases";
+pub const ALIASES_KEYWORD: &str = "x-aliases";
 
 /// An example of other names.
-const DEADLINE: [&str; 1] = ["deadline"];
+const ALIAS_EXAMPLE: [&str; 1] = ["deadline"];
 
 /// What precedes the name of a field that replaces a deprecated one and has the opposite value.
-const OPPOSITE: &str = "not ";
+const OPPOSITE_PREFIX: &str = "not ";
 
 /// The fields whose numbers schemas carry.
-static MARKED: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
+static MARKED_FIELDS: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
 
 /// A field of an entry, of a mapping, or of a row of a list.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub struct Field {
     pub name: &'static str,
     /// Other names for it, for which check suggests the right one.
     #[serde(default)]
-    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = DEADLINE)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
     /// What the field is, in a sentence or two.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
@@ -170,11 +170,11 @@ impl TryFrom<String> for Range {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let wrong = "a range has two numbers, such as `1..255`; either may be missing";
-        let (min, max) = text.split_once("..").ok_or(wrong)?;
+        let message = "a range has two numbers, such as `1..255`; either may be missing";
+        let (min, max) = text.split_once("..").ok_or(message)?;
         let [min, max] = [min, max].map(|text| match text {
             "" => Ok(None),
-            number => number.parse().map(Some).map_err(|_| wrong),
+            number => number.parse().map(Some).map_err(|_| message),
         });
         Ok(Self { min: min?, max: max? })
     }
@@ -279,17 +279,17 @@ impl Available {
     }
 
     /// True if `scope` has it.
-    pub fn is_in(self, scope: Scope) -> bool {
+    pub fn exists_in(self, scope: Scope) -> bool {
         self.scope().is_none_or(|only| only == scope)
     }
 
     /// True if only top-level groups have it.
-    pub const fn is_of_top(self) -> bool {
+    pub const fn is_only_top_level(self) -> bool {
         matches!(self.only, Only::TopLevel | Only::TopLevelAdministrators)
     }
 
     /// True if only administrators may set it.
-    pub const fn is_for_administrators(self) -> bool {
+    pub const fn needs_administrator(self) -> bool {
         matches!(self.only, Only::Administrators | Only::TopLevelAdministrators)
     }
 }
@@ -347,7 +347,7 @@ pub fn is_on(limited: &Json) -> bool {
 impl Field {
     /// The field with what follows from its type, and the same for its keys.
     #[must_use]
-    pub fn complete(mut self) -> Self {
+    pub fn with_implied_parts(mut self) -> Self {
         match self.value_type {
             ValueType::Secret => self.read = Readback::Never,
             ValueType::Level => self.weakens = Weakens::Access,
@@ -367,7 +367,7 @@ impl Field {
             let names = variant.needs.iter().chain(variant.has.iter().flatten());
             variant.fields = names.copied().collect();
         }
-        self.keys = self.keys.into_iter().map(Self::complete).collect();
+        self.keys = self.keys.into_iter().map(Self::with_implied_parts).collect();
         self
     }
 
@@ -409,12 +409,12 @@ impl Field {
     /// The field that replaces this deprecated one.
     pub fn replaced_by(&self) -> Option<&'static str> {
         let other = self.deprecated.filter(|other| *other != "several")?;
-        Some(other.strip_prefix(OPPOSITE).unwrap_or(other))
+        Some(other.strip_prefix(OPPOSITE_PREFIX).unwrap_or(other))
     }
 
     /// True if the replacing field has the opposite value.
     pub fn is_opposite(&self) -> bool {
-        self.deprecated.is_some_and(|other| other.starts_with(OPPOSITE))
+        self.deprecated.is_some_and(|other| other.starts_with(OPPOSITE_PREFIX))
     }
 
     /// True if every response shows it.
@@ -433,14 +433,15 @@ impl Field {
     }
 
     /// True if `scope` has it.
-    pub fn is_in(&self, scope: Scope) -> bool {
-        self.available.is_in(scope)
+    pub fn exists_in(&self, scope: Scope) -> bool {
+        self.available.exists_in(scope)
     }
 
     /// True if the order of its items does not matter.
-    pub fn is_without_order(&self) -> bool {
-        let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
-        compared || self.names.is_some()
+    pub fn ignores_order(&self) -> bool {
+        let is_compared_as_set =
+            matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
+        is_compared_as_set || self.names.is_some()
     }
 
     /// The name in responses, if responses ever contain it.
@@ -459,41 +460,41 @@ impl Field {
 
     /// True if the field is newer than the release of the reference, so that a service may lack it.
     pub fn is_late(&self) -> bool {
-        self.available.since.is_some_and(Release::is_late)
+        self.available.since.is_some_and(Release::is_after_reference)
     }
 
     /// The advice to use `other` instead of this deprecated field. It may be deprecated the other way
     /// round on older services.
-    pub fn instead(&self, other: &str) -> String {
+    pub fn replacement_hint(&self, other: &str) -> String {
         let opposite = if self.is_opposite() { " with the opposite value" } else { "" };
         format!("use `{other}`{opposite}")
     }
 
     /// Makes `property`, a schema, carry this field.
     pub fn mark(&'static self, property: &mut Json) {
-        let mut marked = MARKED.write().unwrap_or_else(PoisonError::into_inner);
-        property[KEYWORD] = marked.len().into();
+        let mut marked = MARKED_FIELDS.write().unwrap_or_else(PoisonError::into_inner);
+        property[FIELD_KEYWORD] = marked.len().into();
         marked.push(self);
     }
 
     /// Makes `property` carry a field whose values are never shown.
     pub fn mark_sensitive(property: &mut Json) {
-        static SENSITIVE: LazyLock<Field> =
+        static SENSITIVE_FIELD: LazyLock<Field> =
             LazyLock::new(|| Field { sensitive: true, ..Field::default() });
-        SENSITIVE.mark(property);
+        SENSITIVE_FIELD.mark(property);
     }
 
     /// Takes the field out of the schema `property`.
     pub fn unmark(property: &mut Object) {
-        property.shift_remove(KEYWORD);
+        property.shift_remove(FIELD_KEYWORD);
     }
 
     /// The field that the schema `property` carries; the usual one if it carries none.
-    pub fn of(property: &Json) -> &'static Self {
-        static USUAL: LazyLock<Field> = LazyLock::new(Field::default);
-        let number = property.get(KEYWORD).and_then(Json::as_u64).map(usize::try_from);
-        let marked = MARKED.read().unwrap_or_else(PoisonError::into_inner);
+    pub fn from_schema(property: &Json) -> &'static Self {
+        static DEFAULT_FIELD: LazyLock<Field> = LazyLock::new(Field::default);
+        let number = property.get(FIELD_KEYWORD).and_then(Json::as_u64).map(usize::try_from);
+        let marked = MARKED_FIELDS.read().unwrap_or_else(PoisonError::into_inner);
         let field = number.and_then(|number| marked.get(number.ok()?).copied());
-        field.unwrap_or(&USUAL)
+        field.unwrap_or(&DEFAULT_FIELD)
     }
 }

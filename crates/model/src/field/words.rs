@@ -228,7 +228,7 @@ impl Scope {
     pub const ALL: [Self; 2] = [Self::Group, Self::Project];
 
     /// Returns `group` or `project`, depending on the scope.
-    pub const fn of<T: Copy>(self, group: T, project: T) -> T {
+    pub const fn choose<T: Copy>(self, group: T, project: T) -> T {
         match self {
             Self::Group => group,
             Self::Project => project,
@@ -237,12 +237,12 @@ impl Scope {
 
     /// The noun, which is also in the paths of operations.
     pub const fn noun(self) -> &'static str {
-        self.of("group", "project")
+        self.choose("group", "project")
     }
 
     /// The `kind` of its documents.
     pub const fn document(self) -> &'static str {
-        self.of("Group", "Project")
+        self.choose("Group", "Project")
     }
 }
 
@@ -334,17 +334,19 @@ pub enum WriteRequest {
 }
 
 impl Accepted {
-    /// True if `route` accepts the field.
-    pub const fn on(self, route: WriteRequest) -> bool {
+    /// True if `request` accepts the field.
+    pub const fn includes(self, request: WriteRequest) -> bool {
         match self {
             Self::Always => true,
-            Self::OnCreate => matches!(route, WriteRequest::Create | WriteRequest::CreateForUser),
-            Self::OnOwnCreate => matches!(route, WriteRequest::Create),
+            Self::OnCreate => matches!(request, WriteRequest::Create | WriteRequest::CreateForUser),
+            Self::OnOwnCreate => matches!(request, WriteRequest::Create),
             Self::OnCreateForUserAndEdit => {
-                matches!(route, WriteRequest::CreateForUser | WriteRequest::Edit)
+                matches!(request, WriteRequest::CreateForUser | WriteRequest::Edit)
             }
-            Self::OnOwnCreateAndEdit => matches!(route, WriteRequest::Create | WriteRequest::Edit),
-            Self::OnEdit => matches!(route, WriteRequest::Edit),
+            Self::OnOwnCreateAndEdit => {
+                matches!(request, WriteRequest::Create | WriteRequest::Edit)
+            }
+            Self::OnEdit => matches!(request, WriteRequest::Edit),
             Self::ByCall | Self::Never => false,
         }
     }

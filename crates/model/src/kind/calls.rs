@@ -1,11 +1,11 @@
 //! The calls that create an entry, change it or remove it.
 //!
-//! [`CallContext::plain`] builds them from the home. A kind that needs other calls overrides
-//! [`KindRules::calls`](super::KindRules::calls). The result is at least one call, or the reason why there
-//! are none.
+//! [`CallContext::plain_calls`] builds them from the scoped kind. A kind that needs other calls
+//! overrides [`KindRules::calls`](super::KindRules::calls). The result is at least one call, or the
+//! reason why there are none.
 
 use super::{
-    EntryFault, Former, LiveEntry, Names, Section, Spec, Target, Wanted,
+    EntryFault, FieldSelection, Former, LiveEntry, Names, Section, Spec, Target,
     forms::{self, Encoder},
     limits, texts,
 };
@@ -26,39 +26,39 @@ use crate::{
 pub struct PlannedCall {
     /// The request.
     pub request: Request<Write>,
-    /// Whether it is sent only if the call before it failed. It restores what the call before that
-    /// one removed.
-    pub restores: bool,
-    /// Whether it is sent only if the response to the call before it lacks the limit of a switch
-    /// that was turned on. It turns the switch off again.
-    pub undoes: bool,
-    /// Whether apply waits for background jobs that this call or an earlier one started, before it
-    /// sends anything else for the container.
-    pub awaits: bool,
+    /// If true, it is sent only if the previous call failed. It restores the entry that the call
+    /// before that one removed.
+    pub is_restore: bool,
+    /// If true, it is sent only if the previous response lacks the limit of a switch that was
+    /// turned on. It turns the switch off again.
+    pub is_undo: bool,
+    /// If true, apply waits for the background jobs of this call and earlier ones before it sends
+    /// anything else for the container.
+    pub awaits_jobs: bool,
     /// An effect that the fields of the step do not show, as a sentence that starts with "it".
     pub side_effect: Option<&'static str>,
-    /// What the call gives to somebody, and guards ask about, as the end of a sentence that starts
-    /// with "would".
-    pub opens: Option<&'static str>,
+    /// The access that the call gives to somebody, if guards ask about it: the end of a sentence
+    /// that starts with "would".
+    pub opened_access: Option<&'static str>,
 }
 
 impl From<Request<Write>> for PlannedCall {
     fn from(request: Request<Write>) -> Self {
         Self {
             request,
-            restores: false,
-            undoes: false,
-            awaits: false,
+            is_restore: false,
+            is_undo: false,
+            awaits_jobs: false,
             side_effect: None,
-            opens: None,
+            opened_access: None,
         }
     }
 }
 
 impl PlannedCall {
     /// True if it is sent only after a failure.
-    pub const fn is_spare(&self) -> bool {
-        self.restores || self.undoes
+    pub const fn is_only_after_failure(&self) -> bool {
+        self.is_restore || self.is_undo
     }
 }
 
@@ -91,30 +91,40 @@ impl From<EntryFault> for NoCalls {
 
 impl NoCalls {
     /// A user, group, project, runner or role that does not exist.
-    pub fn unknown(named: NamedObject, name: &str, field: &'static str) -> Self {
-        let fault = match named {
+    pub fn unknown_object(object_type: NamedObject, name: &str, field: &'static str) -> Self {
+        let fault = match object_type {
             NamedObject::User => texts::UNKNOWN_USER,
             NamedObject::Group => texts::UNKNOWN_GROUP,
             NamedObject::Project => texts::UNKNOWN_PROJECT,
             NamedObject::Runner => texts::UNKNOWN_RUNNER,
             NamedObject::Role => texts::UNKNOWN_ROLE,
         };
-        EntryFault::of(fault, field).fill("name", &text::escape(name)).into()
+        EntryFault::for_field(fault, field).fill("name", &text::escape(name)).into()
     }
 
     /// Several things with one name.
-    pub fn several(named: NamedObject, name: &str, ids: &[u64], field: &'static str) -> Self {
+    pub fn ambiguous_object(
+        object_type: NamedObject,
+        name: &str,
+        ids: &[u64],
+        field: &'static str,
+    ) -> Self {
         let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
-        let fault = EntryFault::of(texts::SEVERAL_THINGS, field);
-        let fault = fault.fill("nouns", &text::plural(named.noun()));
+        let fault = EntryFault::for_field(texts::SEVERAL_THINGS, field);
+        let fault = fault.fill("nouns", &text::plural(object_type.noun()));
         let fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
         fault.fill("name", &text::escape(name)).into()
     }
 
     /// An entry of another section that is neither live nor declared, or several with its name.
-    pub fn entry(section: &str, name: &str, field: &'static str, is_there: bool) -> Self {
-        let fault = if is_there { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
-        let fault = EntryFault::of(fault, field).fill("section", section);
+    pub fn unresolved_entry(
+        section: &str,
+        name: &str,
+        field: &'static str,
+        is_ambiguous: bool,
+    ) -> Self {
+        let fault = if is_ambiguous { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
+        let fault = EntryFault::for_field(fault, field).fill("section", section);
         fault.fill("name", &text::escape(name)).into()
     }
 }
@@ -130,10 +140,10 @@ pub struct CallContext<'a> {
     pub names: &'a Names,
     /// The release of the service.
     pub release: DetectedRelease,
-    /// Whether no other entry, live or declared, has the same handle in paths.
-    pub is_alone: bool,
+    /// True if no other entry, live or declared, has the same address in paths.
+    pub has_unique_address: bool,
     /// What the calls do.
-    pub act: CallPurpose<'a>,
+    pub purpose: CallPurpose<'a>,
 }
 
 /// What calls do.
@@ -171,19 +181,20 @@ impl std::fmt::Debug for CallPurpose<'_> {
     }
 }
 
-/// The calls that must precede every change of `live`, an entry of `section`, by the user with the id
-/// `caller`: those of a change that changes nothing.
+/// The calls that must precede every change of `live`, an entry of `section`, by the user with the
+/// id `caller`: the calls of an empty change.
 pub fn preparatory_calls(
     section: Section,
     live: &LiveEntry,
     target: &Target,
     caller: u64,
 ) -> Vec<PlannedCall> {
-    let (names, nothing) = (Names::default().with_caller(caller), Fields::new());
-    let act = CallPurpose::Change(&nothing, live, &[]);
-    let (names, release) = (&names, DetectedRelease::NotAsked);
-    let job = CallContext { section, target, names, release, is_alone: true, act };
-    section.rules().calls(&job).unwrap_or_default()
+    let (names, no_fields) = (Names::default().with_caller(caller), Fields::new());
+    let purpose = CallPurpose::Change(&no_fields, live, &[]);
+    let (names, release) = (&names, DetectedRelease::NotRequested);
+    let context =
+        CallContext { section, target, names, release, has_unique_address: true, purpose };
+    section.rules().calls(&context).unwrap_or_default()
 }
 
 impl<'a> CallContext<'a> {
@@ -196,49 +207,49 @@ impl<'a> CallContext<'a> {
     ///
     /// # Errors
     /// If the entry names something that the service does not have, or cannot be changed.
-    pub fn plain(&self) -> Result<Vec<PlannedCall>, NoCalls> {
-        let calls = match self.act {
+    pub fn plain_calls(&self) -> Result<Vec<PlannedCall>, NoCalls> {
+        let calls = match self.purpose {
             CallPurpose::Create(declared) => vec![self.create(declared)?.into()],
             CallPurpose::Remove(live) => vec![self.remove(live)?.into()],
             CallPurpose::Container(_) => return Err(NoCalls::NotNeeded),
             CallPurpose::Change(declared, live, changed) => match self.section.home.operations.edit
             {
                 Some(op) if self.needs_new_entry(declared, changed) => {
-                    let mut others = changed.to_vec();
-                    others.retain(|name| !self.needs_new_entry(declared, &[*name]));
+                    let mut edited_fields = changed.to_vec();
+                    edited_fields.retain(|name| !self.needs_new_entry(declared, &[*name]));
                     // Until the old one is removed, only its hidden secret tells it from the new one.
-                    let mut calls = match others[..] {
+                    let mut calls = match edited_fields[..] {
                         [] => Vec::new(),
-                        _ => self.edit(op, declared, live, &others)?,
+                        _ => self.edit(op, declared, live, &edited_fields)?,
                     };
-                    calls.extend(self.add_again(declared, live)?);
+                    calls.extend(self.recreate(declared, live)?);
                     calls
                 }
                 Some(op) => self.edit(op, declared, live, changed)?,
                 None => self.replace(declared, live)?,
             },
         };
-        let before = self.parent_calls().into_iter().flatten().cloned();
-        Ok(self.action_before_removal().into_iter().chain(before).chain(calls).collect())
+        let parent_calls = self.parent_calls().into_iter().flatten().cloned();
+        Ok(self.action_before_removal().into_iter().chain(parent_calls).chain(calls).collect())
     }
 
     /// The action that the service requires before it removes the entry.
     fn action_before_removal(&self) -> Option<PlannedCall> {
-        let (CallPurpose::Remove(live), Some(action)) = (self.act, self.section.before_removal)
+        let (CallPurpose::Remove(live), Some(action)) = (self.purpose, self.section.before_removal)
         else {
             return None;
         };
         let op = self.section.home.operations.others.first()?;
-        let request = self.addressed(*op, live);
+        let request = self.entry_request(*op, live);
         let request =
             action.parameter.into_iter().fold(request, |all, (name, value)| all.query(name, value));
         Some(PlannedCall { side_effect: Some(action.note), ..request.into() })
     }
 
-    /// The request that creates it as declared.
+    /// The request that creates the entry as declared.
     ///
     /// # Errors
-    /// As [`Self::plain`].
+    /// As [`Self::plain_calls`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
         let new = self.create_request(op, self.encoder().body(declared, WriteRequest::Create)?);
@@ -256,16 +267,16 @@ impl<'a> CallContext<'a> {
         let id = self.names.require_entry(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.section(parent.section).entry(name).to_string();
-        Ok(request.arg_of(parent.argument, &address, id.known()))
+        Ok(request.arg_of(parent.argument, &address, id.number()))
     }
 
     /// The calls that must precede a change below the parent, if it has one.
     fn parent_calls(&self) -> Option<&[PlannedCall]> {
         let parent = self.section.home.parent?;
-        let id = match self.act {
+        let id = match self.purpose {
             CallPurpose::Create(declared) => {
                 let name = declared.get(parent.field)?.text()?;
-                self.names.require_entry(parent.section, name, parent.field).ok()?.known()
+                self.names.require_entry(parent.section, name, parent.field).ok()?.number()
             }
             CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
                 self.section.address_of(live, parent.argument)?.as_u64()
@@ -281,7 +292,7 @@ impl<'a> CallContext<'a> {
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.specs();
         for handle in &self.section.home.handle {
-            if let AddressKeyIn::Path(argument) = handle.place
+            if let AddressKeyIn::Path(argument) = handle.location
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
                 && let Some(spec) =
                     specs.iter().find(|spec: &&Spec| spec.field.live_name() == Some(handle.field))
@@ -293,10 +304,10 @@ impl<'a> CallContext<'a> {
         self.annotate(request.fields(body))
     }
 
-    /// The requests that edit it: one for the data, and one for each file.
+    /// The requests that edit the entry: one for the data, and one for each file.
     ///
     /// # Errors
-    /// As [`Self::plain`].
+    /// As [`Self::plain_calls`].
     pub fn edit(
         &self,
         op: Op<Write>,
@@ -309,17 +320,18 @@ impl<'a> CallContext<'a> {
         let data: Vec<_> = if data.is_empty() {
             Vec::new()
         } else {
-            let repeated = self.encoder().repeated(declared, live)?;
-            let undone = limits::switch_off_body(self.section, &data, Some(live));
+            let repeated = self.encoder().repeated_fields(declared, live)?;
+            let undo_body = limits::switch_off_body(self.section, &data, Some(live));
             let edit = |data| {
-                self.annotate(self.addressed(op, live).fields(data).repeating(repeated.clone()))
+                self.annotate(self.entry_request(op, live).fields(data).repeating(repeated.clone()))
             };
-            let edited = PlannedCall::from(edit(data));
-            let undo =
-                (!undone.is_empty()).then(|| PlannedCall { undoes: true, ..edit(undone).into() });
-            std::iter::once(edited).chain(undo).collect()
+            let edit_call = PlannedCall::from(edit(data));
+            let undo = (!undo_body.is_empty())
+                .then(|| PlannedCall { is_undo: true, ..edit(undo_body).into() });
+            std::iter::once(edit_call).chain(undo).collect()
         };
-        let files = files.into_iter().map(|file| self.addressed(op, live).fields([file].into()));
+        let files =
+            files.into_iter().map(|file| self.entry_request(op, live).fields([file].into()));
         Ok(data.into_iter().chain(files.map(PlannedCall::from)).collect())
     }
 
@@ -327,7 +339,7 @@ impl<'a> CallContext<'a> {
     /// that fails. Undeclared fields keep their live values.
     ///
     /// # Errors
-    /// As [`Self::plain`].
+    /// As [`Self::plain_calls`].
     pub fn replace(
         &self,
         declared: &Fields,
@@ -345,9 +357,9 @@ impl<'a> CallContext<'a> {
         let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
-            self.remove(live)?.once().into(),
+            self.remove(live)?.without_resend().into(),
             add(new)?.into(),
-            PlannedCall { restores: true, ..add(current_body)?.into() },
+            PlannedCall { is_restore: true, ..add(current_body)?.into() },
         ])
     }
 
@@ -360,31 +372,33 @@ impl<'a> CallContext<'a> {
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn add_again(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<PlannedCall>, NoCalls> {
-        let Some(raw) = &live.whole else { return Err(NoCalls::NotNeeded) };
-        let whole = self.section.read(raw.raw(), Wanted::Known);
-        let why = format!("which a new {} would not have", self.section.noun);
-        forms::require_shown(self.section, &whole, &why, |spec| {
-            spec.field.accepted.on(WriteRequest::Create) && !declared.contains_key(spec.name)
+    fn recreate(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<PlannedCall>, NoCalls> {
+        let Some(raw) = &live.whole_object else { return Err(NoCalls::NotNeeded) };
+        let whole = self.section.read(raw.raw(), FieldSelection::Known);
+        let reason = format!("which a new {} would not have", self.section.noun);
+        forms::require_shown(self.section, &whole, &reason, |spec| {
+            spec.field.accepted.includes(WriteRequest::Create) && !declared.contains_key(spec.name)
         })?;
         let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
             live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new.extend(declared.clone());
-        let what = "it is added again, and then the old one is removed";
-        let add = PlannedCall { side_effect: Some(what), ..self.create(&new)?.into() };
+        let note = "it is added again, and then the old one is removed";
+        let add = PlannedCall { side_effect: Some(note), ..self.create(&new)?.into() };
         Ok(vec![add, self.remove(live)?.into()])
     }
 
     /// Marks the secret fields of the body and those with ids of named things.
     fn annotate(&self, request: Request<Write>) -> Request<Write> {
-        request.sensitive(forms::sensitive(self.section)).naming(forms::naming(self.section))
+        request
+            .sensitive(forms::sensitive_fields(self.section))
+            .naming(forms::id_fields(self.section))
     }
 
     /// The body that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
         forms::require_shown(self.section, live, "which cannot be put back", |spec| {
-            spec.field.accepted.on(WriteRequest::Create)
+            spec.field.accepted.includes(WriteRequest::Create)
         })?;
         let mut specs = self.section.specs().iter();
         if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
@@ -394,7 +408,7 @@ impl<'a> CallContext<'a> {
         let mut body = Fields::new();
         for (name, value) in live.fields.raw() {
             let field = self.section.field(name);
-            if !field.accepted.on(WriteRequest::Create) || value.is_null() {
+            if !field.accepted.includes(WriteRequest::Create) || value.is_null() {
                 continue;
             }
             // The id of a named thing is one of the values that address the live entry.
@@ -403,7 +417,7 @@ impl<'a> CallContext<'a> {
                 Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
                 None => {
                     let value = Value::from(forms::without_ids(value));
-                    let (name, value) = self.encoder().field(name, &value)?;
+                    let (name, value) = self.encoder().encode_field(name, &value)?;
                     body.insert(name, value);
                 }
             }
@@ -420,15 +434,15 @@ impl<'a> CallContext<'a> {
             .home
             .operations
             .delete
-            .map(|op| self.addressed(op, live))
+            .map(|op| self.entry_request(op, live))
             .ok_or(NoCalls::NotNeeded)
     }
 
     /// A request for `live`.
-    pub fn addressed(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
+    pub fn entry_request(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
         let request = self.target.request(op);
-        let handles = self.section.home.handle.iter().zip(&live.handle);
-        handles.fold(request, |request, (handle, value)| match handle.place {
+        let handles = self.section.home.handle.iter().zip(&live.address_values);
+        handles.fold(request, |request, (handle, value)| match handle.location {
             AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),
             AddressKeyIn::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
             AddressKeyIn::Query(name) => request.query(name, forms::plain_text(value)),

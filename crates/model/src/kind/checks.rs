@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The code of the message about a secret in plain text.
-const LITERAL: &str = "literal-secret";
+const LITERAL_SECRET_CODE: &str = "literal-secret";
 
 /// The fields of a cron expression with their limits.
 const CRON_FIELDS: [(&str, u32, u32); 5] = [
@@ -30,10 +30,10 @@ const CRON_FIELDS: [(&str, u32, u32); 5] = [
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
     /// [rules](super::KindRules::check) of its kind.
-    pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
+    pub fn check(self, declared: &Fields, is_written: bool, report: &mut dyn FnMut(EntryFault)) {
         for (name, value) in declared {
             let Some(spec) = self.spec(name) else { continue };
-            if written {
+            if is_written {
                 self.check_expressions(spec, value, report);
             }
             check_format(spec, value).into_iter().for_each(&mut *report);
@@ -41,11 +41,11 @@ impl Section {
             check_relations(spec, value, declared, report);
         }
         let mut reported = None;
-        self.rules().check(declared, written, &mut |fault| {
-            reported = Some(fault.field).filter(|_| fault.code == LITERAL).or(reported);
+        self.rules().check(declared, is_written, &mut |fault| {
+            reported = Some(fault.field).filter(|_| fault.code == LITERAL_SECRET_CODE).or(reported);
             report(fault);
         });
-        if written {
+        if is_written {
             self.check_credentials(declared, reported, report);
         }
     }
@@ -82,8 +82,8 @@ impl Section {
                 } else {
                     texts::EXPRESSION
                 };
-                let fault = EntryFault::of(template, spec.name).fill("negative", &negative);
-                report(EntryFault { severity, within, ..fault.fill("why", &message) });
+                let fault = EntryFault::for_field(template, spec.name).fill("negative", &negative);
+                report(EntryFault { severity, inner_key: within, ..fault.fill("why", &message) });
             }
         }
     }
@@ -104,7 +104,7 @@ impl Section {
                 _ if what == Credential::Password => texts::CREDENTIAL_IN_TEXT,
                 _ => texts::CREDENTIAL,
             };
-            report(EntryFault::of(name, spec.name).fill("what", what.noun()));
+            report(EntryFault::for_field(name, spec.name).fill("what", what.noun_phrase()));
         }
     }
 }
@@ -123,10 +123,10 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
                 _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
                 _ => texts::CRON,
             };
-            Some(EntryFault::of(name, spec.name).fill("why", &why))
+            Some(EntryFault::for_field(name, spec.name).fill("why", &why))
         }
         ValueType::Date if !text.is_empty() && text.parse::<Date>().is_err() => {
-            Some(EntryFault::of(texts::DATE, spec.name))
+            Some(EntryFault::for_field(texts::DATE, spec.name))
         }
         _ => None,
     }
@@ -136,51 +136,51 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
 fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(EntryFault)) {
     let (field, compare) = (spec.name, spec.field.compare);
     if value.plain().is_some_and(is_nobody_beside_others) {
-        let fault = EntryFault::of(texts::NOBODY_BESIDE_OTHERS, field);
-        report(EntryFault { within: Some("no_access"), ..fault });
+        let fault = EntryFault::for_field(texts::NOBODY_BESIDE_OTHERS, field);
+        report(EntryFault { inner_key: Some("no_access"), ..fault });
     }
     let mut items = value.plain().and_then(Json::as_array).into_iter().flatten();
     let is_joined = |text: &str| text.contains([',', ';']) && !text.contains("://");
     if items.any(|item| item.as_str().is_some_and(is_joined)) {
-        report(EntryFault::of(texts::SEVERAL_IN_ONE, field));
+        report(EntryFault::for_field(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
-    let mut is_wrong = |applies: bool, template: Texts, about: (&str, &str)| {
+    let mut report_if = |applies: bool, template: Texts, about: (&str, &str)| {
         if applies {
-            report(EntryFault::of(template, field).fill(about.0, about.1));
+            report(EntryFault::for_field(template, field).fill(about.0, about.1));
         }
     };
-    let none = ("", "");
+    let no_word = ("", "");
     let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
     let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
     let is_expression = is_branch && looks_like_expression(text);
     let odd = if text.starts_with("refs/") { "refs/" } else { " " };
-    is_wrong(compare == Compare::PublicKey && !is_whole_key(text), texts::PART_OF_KEY, none);
-    is_wrong(compare == Compare::Location && is_scp_address(text), texts::SHORT_ADDRESS, none);
-    is_wrong(is_branch && text.contains(odd), texts::NO_REF, ("odd", odd));
+    report_if(compare == Compare::PublicKey && !is_complete_key(text), texts::PART_OF_KEY, no_word);
+    report_if(compare == Compare::Location && is_scp_address(text), texts::SHORT_ADDRESS, no_word);
+    report_if(is_branch && text.contains(odd), texts::NO_REF, ("odd", odd));
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
-    is_wrong(is_pattern, texts::REF_PATTERN, none);
+    report_if(is_pattern, texts::REF_PATTERN, no_word);
     if let Some(near) = suggest_placeholder(field, text) {
-        is_wrong(true, texts::PLACEHOLDER, ("near", near));
+        report_if(true, texts::PLACEHOLDER, ("near", near));
     }
     let what = if is_scope { "environment" } else { "branch or tag" };
-    is_wrong(is_scope || is_expression, texts::NO_GLOB, ("what", what));
+    report_if(is_scope || is_expression, texts::NO_GLOB, ("what", what));
     let is_word = field == "environment_scope" && is_word_for_all(text);
-    is_wrong(is_word, texts::SCOPE_OF_ALL, ("text", text));
+    report_if(is_word, texts::SCOPE_OF_ALL, ("text", text));
     let is_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
-    is_wrong(is_null, texts::TEXT_FOR_NULL, ("text", text));
+    report_if(is_null, texts::TEXT_FOR_NULL, ("text", text));
     let is_url = matches!(compare, Compare::Url | Compare::Location);
-    is_wrong(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, none);
+    report_if(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, no_word);
     let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
-    is_wrong(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, none);
+    report_if(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, no_word);
     if (is_url || compare == Compare::Trimmed) && text.trim() != text {
         let is_line = text.ends_with('\n');
-        is_wrong(true, if is_line { texts::LINE_END } else { texts::BLANK_AROUND }, none);
+        report_if(true, if is_line { texts::LINE_END } else { texts::BLANK_AROUND }, no_word);
     }
 }
 
-/// Reports faults of a value beside others.
+/// Reports faults of a value in relation to other fields.
 fn check_relations(
     spec: &Spec,
     value: &Value,
@@ -188,47 +188,47 @@ fn check_relations(
     report: &mut dyn FnMut(EntryFault),
 ) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
-    let first = spec.field.relations.not_before;
-    let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
-    // Dates of the form that both have are ordered as texts.
+    let earlier_field = spec.field.relations.not_before;
+    let first = earlier_field.and_then(|first| Some((first, declared.get(first)?.text()?)));
+    // Dates of the same form can be compared as texts.
     if let Some((first, _)) = first.filter(|(_, day)| text.len() == day.len() && text < *day) {
-        report(EntryFault::of(texts::BEFORE, field).with(first));
+        report(EntryFault::for_field(texts::BEFORE, field).with_other_field(first));
     }
     let other = spec.field.relations.not_with;
     if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
         && [value, twin].into_iter().all(is_on)
     {
         let name = if twin.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
-        report(EntryFault::of(name, field).with(other));
+        report(EntryFault::for_field(name, field).with_other_field(other));
     }
 }
 
 /// The placeholders of templates for commits, and of the message about suggestions.
-const PLACEHOLDERS: &str = "all_commits approved_by branch_name co_authored_by description \
+const TEMPLATE_PLACEHOLDERS: &str = "all_commits approved_by branch_name co_authored_by description \
     file_path file_paths files_count first_commit first_multiline_commit \
     first_multiline_commit_description issues local_reference merge_request_author merged_by \
     project_name project_path reference reviewed_by source_branch source_project_id \
     suggestions_count target_branch target_project_id title url user_full_name username";
 
 /// The placeholders in the addresses of badges.
-const OF_BADGES: &str = "commit_sha default_branch gitlab_pages_domain gitlab_server group_name \
+const BADGE_PLACEHOLDERS: &str = "commit_sha default_branch gitlab_pages_domain gitlab_server group_name \
     latest_tag project_id project_name project_namespace project_path project_title";
 
-/// The placeholder that is nearly the same as an unknown one in the `text` of a template, or that
-/// lacks its `%`.
+/// The known placeholder that is most similar to an unknown one in `text`, or one that lacks its
+/// `%`.
 fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
-    let all = match field {
+    let placeholders = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
-            PLACEHOLDERS
+            TEMPLATE_PLACEHOLDERS
         }
-        "link_url" | "image_url" => OF_BADGES,
+        "link_url" | "image_url" => BADGE_PLACEHOLDERS,
         _ => return None,
     };
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split('}').next()?;
-        let exact = all.split(' ').find(|one| *one == name);
+        let exact = placeholders.split(' ').find(|one| *one == name);
         if text[..at].ends_with('%') {
-            text::nearest(name, all.split(' ')).filter(|_| exact.is_none())
+            text::nearest(name, placeholders.split(' ')).filter(|_| exact.is_none())
         } else {
             exact
         }
@@ -268,8 +268,8 @@ fn cron_fault(text: &str) -> Option<String> {
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
     }
-    let mut odd = text.chars().filter(|c| !c.is_ascii_alphanumeric());
-    if let Some(odd) = odd.find(|c| !" */,-#?@".contains(*c)) {
+    let mut special_characters = text.chars().filter(|c| !c.is_ascii_alphanumeric());
+    if let Some(odd) = special_characters.find(|c| !" */,-#?@".contains(*c)) {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
@@ -306,7 +306,7 @@ fn is_scp_address(text: &str) -> bool {
     host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
 }
 
-/// True if `rows` lets nobody, and others.
+/// True if `rows` contains `no_access` together with other rows.
 fn is_nobody_beside_others(rows: &Json) -> bool {
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
     let mut levels = rows.iter().filter_map(|row| AccessLevel::parse(row.get("access_level")?));
@@ -315,11 +315,11 @@ fn is_nobody_beside_others(rows: &Json) -> bool {
 
 /// The fault for an unknown time zone. The part after the last `/` is a name that people use.
 fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
-    let city = city_of(zone);
+    let city = last_zone_part(zone);
     let near = time_zone::names()
-        .find(|name| city_of(name).eq_ignore_ascii_case(city))
+        .find(|name| last_zone_part(name).eq_ignore_ascii_case(city))
         .or_else(|| text::nearest(zone, time_zone::names()))
-        .filter(|near| strsim::osa_distance(city_of(near), city) <= city.len() / 4);
+        .filter(|near| strsim::osa_distance(last_zone_part(near), city) <= city.len() / 4);
     // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
     let is_offset = zone.contains(['+', '-']);
     let name = match near {
@@ -327,12 +327,12 @@ fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
         Some(_) => texts::ZONE_NEAR,
         None => texts::ZONE,
     };
-    let fault = EntryFault::of(name, field).fill("near", near.unwrap_or_default());
+    let fault = EntryFault::for_field(name, field).fill("near", near.unwrap_or_default());
     fault.fill("zone", &text::escape(zone))
 }
 
 /// The last part of the name of a time zone.
-fn city_of(zone: &str) -> &str {
+fn last_zone_part(zone: &str) -> &str {
     zone.rsplit('/').next().unwrap_or(zone)
 }
 
@@ -340,7 +340,8 @@ fn city_of(zone: &str) -> &str {
 /// same: a fault that RE2 may accept is a warning.
 fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
     let error = Parser::new().parse(text).err();
-    let is_certain = error.as_ref().is_some_and(|error| is_certain(error) && !text.contains("\\Q"));
+    let is_certain =
+        error.as_ref().is_some_and(|error| is_refused_by_re2(error) && !text.contains("\\Q"));
     if !is_certain && is_delimited(name, text) {
         let message = format!("`{name}` has a `/` at both ends, which must match, too");
         return Some((message, Severity::Warning));
@@ -377,7 +378,7 @@ fn has_jenkins_hash(text: &str) -> bool {
 }
 
 /// True if the material of an SSH key is whole: parts, each after its length; the first is its type.
-fn is_whole_key(text: &str) -> bool {
+fn is_complete_key(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(kind), Some(key)) = (words.next(), words.next()) else { return true };
     let Ok(bytes) = BASE64_STANDARD_NO_PAD.decode(key.trim_end_matches('=')) else { return false };
@@ -392,7 +393,7 @@ fn is_whole_key(text: &str) -> bool {
 }
 
 /// True if RE2 also refuses it.
-fn is_certain(error: &Error) -> bool {
+fn is_refused_by_re2(error: &Error) -> bool {
     let rest = &error.pattern()[error.span().start.offset..];
     match error.kind() {
         ErrorKind::ClassRangeInvalid
@@ -464,11 +465,12 @@ mod tests {
     fn a_part_of_an_ssh_key_is_no_key() {
         let whole =
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-        assert!(is_whole_key(whole) && is_whole_key(&format!("{whole} ci")));
+        assert!(is_complete_key(whole) && is_complete_key(&format!("{whole} ci")));
         assert!(
-            !is_whole_key(&whole[..whole.len() - 8]) && !is_whole_key("ssh-rsa AAAAB3NzaC1yc2E")
+            !is_complete_key(&whole[..whole.len() - 8])
+                && !is_complete_key("ssh-rsa AAAAB3NzaC1yc2E")
         );
-        assert!(!is_whole_key(&whole.replace("ssh-ed25519", "ssh-rsa")));
+        assert!(!is_complete_key(&whole.replace("ssh-ed25519", "ssh-rsa")));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// An example of other names.
-const TOGGLES: [&str; 1] = ["feature_toggles"];
+const ALIAS_EXAMPLE: [&str; 1] = ["feature_toggles"];
 
 /// A collection below groups or projects, managed as a section of manifests.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub struct Kind {
     pub section: &'static str,
     /// Other names for it, for which check suggests the right one.
     #[serde(default)]
-    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = TOGGLES)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
     /// The noun for one entry. The operations of `undrift call` are named after it.
     #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"feature flag")]
@@ -117,23 +117,26 @@ impl Kind {
     }
 
     /// An entry in `home` as a mapping.
-    pub(super) fn entry(&self, home: &ScopedKind) -> Field {
-        let least = matches!(home.place, ReadSource::Optional(_)).then_some(1);
-        let fields = self.fields.iter().filter(|field| field.is_in(home.scope));
+    pub(super) fn entry_field(&self, home: &ScopedKind) -> Field {
+        let min_items = matches!(home.place, ReadSource::Optional(_)).then_some(1);
+        let fields = self.fields.iter().filter(|field| field.exists_in(home.scope));
         let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
-        let mut keys: Vec<_> = declarable.map(|field| self.field_in(home, field)).collect();
+        let mut keys: Vec<_> = declarable.map(|field| self.adapt_field(home, field)).collect();
         describe_variants(&mut keys, home.scope);
         Field {
             about: self.about,
             aliases: self.aliases.clone(),
             keys,
-            valid: ValidValues { items: Range { min: least, max: None }, ..ValidValues::default() },
+            valid: ValidValues {
+                items: Range { min: min_items, max: None },
+                ..ValidValues::default()
+            },
             ..Field::default()
         }
     }
 
     /// `field` with what `home` says about all fields.
-    fn field_in(&self, home: &ScopedKind, field: &Field) -> Field {
+    fn adapt_field(&self, home: &ScopedKind, field: &Field) -> Field {
         // The path contains the id of the parent.
         let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
         // An entry may lack a part of its identity that has a default.
@@ -162,19 +165,19 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     else {
         return;
     };
-    first.words.retain(|word| word.available.is_in(scope));
+    first.words.retain(|word| word.available.exists_in(scope));
     for field in others {
         let having = first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
-        let (needing, having): (Vec<_>, Vec<_>) =
+        let (requiring_words, having): (Vec<_>, Vec<_>) =
             having.partition(|(_, variant)| variant.needs.contains(&field.name));
-        let [needing, having] = [needing, having]
+        let [needing, having] = [requiring_words, having]
             .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
-        field.about = with_list(field.about, "Required for", &needing);
-        field.about = with_list(field.about, "For", &having);
+        field.about = append_list(field.about, "Required for", &needing);
+        field.about = append_list(field.about, "For", &having);
     }
     for word in &mut first.words {
         let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
-        word.about = with_list(word.about, "Needs", needs);
+        word.about = append_list(word.about, "Needs", needs);
     }
     let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
     let identity = first.name;
@@ -184,10 +187,10 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
 }
 
 /// The description `about` with a sentence that starts with `what` and lists `names`, if there are some.
-fn with_list(about: &'static str, what: &str, names: &[&str]) -> &'static str {
+fn append_list(about: &'static str, what: &str, names: &[&str]) -> &'static str {
     match names {
         [] => about,
-        _ => format!("{about} {what} {}.", text::listed(names)).leak(),
+        _ => format!("{about} {what} {}.", text::list_names(names)).leak(),
     }
 }
 
@@ -347,7 +350,8 @@ pub struct ScopedKind {
     /// Where live entries are.
     #[serde(skip)]
     pub place: ReadSource,
-    /// The parent of each entry, an entry of another section; `place` is then read below each parent.
+    /// The parent of each entry, an entry of another section; `source` is then read below each
+    /// parent.
     #[serde(skip)]
     pub parent: Option<&'static Parent>,
     /// The fields that address an entry in requests. The first is its handle.
@@ -391,7 +395,7 @@ impl From<String> for ResponseCondition {
 
 impl ResponseCondition {
     /// True if it holds of `raw`. A field that is missing has no value.
-    pub fn holds(&self, raw: &Object) -> bool {
+    pub fn matches(&self, raw: &Object) -> bool {
         (raw.get(self.field) == Some(&self.value)) != self.is_not
     }
 }
@@ -417,25 +421,27 @@ pub struct Operations {
 impl From<Vec<AnyOp>> for Operations {
     /// The first operation with a method is the one for it; further ones are others.
     fn from(operations: Vec<AnyOp>) -> Self {
-        let mut sorted = Self::default();
+        let mut by_purpose = Self::default();
         for op in operations {
             match op {
-                AnyOp::Read(op) if op.row().answer == ResponseBody::List => sorted.list = Some(op),
-                AnyOp::Read(op) => sorted.get = Some(op),
+                AnyOp::Read(op) if op.row().answer == ResponseBody::List => {
+                    by_purpose.list = Some(op);
+                }
+                AnyOp::Read(op) => by_purpose.get = Some(op),
                 AnyOp::Write(op) => {
                     let place = match op.row().method {
-                        Method::Post => &mut sorted.create,
-                        Method::Delete => &mut sorted.delete,
-                        _ => &mut sorted.edit,
+                        Method::Post => &mut by_purpose.create,
+                        Method::Delete => &mut by_purpose.delete,
+                        _ => &mut by_purpose.edit,
                     };
                     match place {
                         None => *place = Some(op),
-                        Some(_) => sorted.others.push(op),
+                        Some(_) => by_purpose.others.push(op),
                     }
                 }
             }
         }
-        sorted
+        by_purpose
     }
 }
 

@@ -35,9 +35,9 @@ pub enum Capability {
 impl Capability {
     /// The reason for the order: steps that need a capability come after the steps that provide it
     /// and before the steps that take it away.
-    pub fn reason(self, scope: Scope) -> &'static str {
+    pub fn order_reason(self, scope: Scope) -> &'static str {
         match self {
-            Self::Exists => scope.of("the group must exist", "the project must exist"),
+            Self::Exists => scope.choose("the group must exist", "the project must exist"),
             Self::Writable => "an archived project cannot be changed",
             Self::Feature("builds_access_level") => "CI/CD must be on",
             Self::Feature(_) => "the feature must be on",
@@ -46,7 +46,7 @@ impl Capability {
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
             Self::InPlace => {
-                scope.of("the group must be at its path", "the project must be at its path")
+                scope.choose("the group must be at its path", "the project must be at its path")
             }
             Self::Room => "the service allows only one at a time",
         }

@@ -20,9 +20,9 @@ pub struct EntryFault {
     /// The field that has the fault.
     pub field: &'static str,
     /// The key within the field, if only that has it.
-    pub within: Option<&'static str>,
+    pub inner_key: Option<&'static str>,
     /// The other field that the fault concerns.
-    pub other: Option<&'static str>,
+    pub other_field: Option<&'static str>,
     /// What is wrong: a lower-case fragment. It never quotes a value that may be secret.
     pub message: String,
     /// What to do about it.
@@ -31,20 +31,20 @@ pub struct EntryFault {
 
 impl EntryFault {
     /// The fault of `field` with these texts.
-    pub fn of(texts: Texts, field: &'static str) -> Self {
-        Self { field, ..Self::of_entry(texts) }.fill("field", field)
+    pub fn for_field(texts: Texts, field: &'static str) -> Self {
+        Self { field, ..Self::for_entry(texts) }.fill("field", field)
     }
 
     /// The fault of an entry as a whole with these texts.
-    pub fn of_entry([severity, code, message, help]: Texts) -> Self {
+    pub fn for_entry([severity, code, message, help]: Texts) -> Self {
         let severity = if severity == "error" { Severity::Error } else { Severity::Warning };
         let (message, help) = (message.to_owned(), help.to_owned());
-        Self { severity, code, field: "", within: None, other: None, message, help }
+        Self { severity, code, field: "", inner_key: None, other_field: None, message, help }
     }
 
     /// The fault with the other field that it concerns.
-    pub fn with(self, other: &'static str) -> Self {
-        Self { other: Some(other), ..self.fill("other", other) }
+    pub fn with_other_field(self, other: &'static str) -> Self {
+        Self { other_field: Some(other), ..self.fill("other", other) }
     }
 
     /// The fault with `text` for this name in braces.

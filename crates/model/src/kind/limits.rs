@@ -48,23 +48,24 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
             return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
         }
         let object = value.plain()?.as_object()?;
-        let mut off = Object::new();
+        let mut switched_off_keys = Object::new();
         for (limit, switch) in limited_keys(spec) {
             let [before, after] = [before.and_then(|live| live.get(switch)), object.get(switch)]
                 .map(|value| value.is_some_and(field::is_on));
             if object.contains_key(limit) && after && !before {
-                off.insert(switch.to_string(), false.into());
+                switched_off_keys.insert(switch.to_string(), false.into());
             }
         }
-        (!off.is_empty()).then(|| (sent.to_owned(), Value::from(Json::Object(off))))
+        (!switched_off_keys.is_empty())
+            .then(|| (sent.to_owned(), Value::from(Json::Object(switched_off_keys))))
     });
     switched_off.collect()
 }
 
-/// The switches that `body` turns on and that are on in the response `raw` without the limit that
-/// was sent, each with that limit.
+/// The switches that `body` turns on and that the response `raw` shows on without the sent limit,
+/// each with that limit.
 pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
-    let mut open = Vec::new();
+    let mut unlimited = Vec::new();
     for spec in section.specs() {
         let Some(sent) = body.plain(spec.field.sent_name()) else { continue };
         let shown = section.rules().decode(spec, raw);
@@ -75,7 +76,7 @@ pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<
             && spec.field.live_name().is_some()
             && !is_shown(spec.field, sent, shown.as_ref())
         {
-            open.push((switch.to_string(), spec.name.to_owned()));
+            unlimited.push((switch.to_string(), spec.name.to_owned()));
         }
         let Some(sent) = sent.as_object() else { continue };
         let shown = shown.as_ref().and_then(Json::as_object);
@@ -86,11 +87,11 @@ pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<
                 && !is_shown(&Field::default(), value, shown.get(limit))
             {
                 let [switch, limit] = [switch, limit].map(|key| format!("{}.{key}", spec.name));
-                open.push((switch, limit));
+                unlimited.push((switch, limit));
             }
         }
     }
-    open
+    unlimited
 }
 
 /// True if a request with `body` turns `switch` on and the response shows that.
@@ -103,7 +104,7 @@ fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -
 /// True if the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
     let sent = if field.is_level() { AccessLevel::word_of(sent) } else { sent.clone() };
-    forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
+    forms::are_equal(field.compare, &sent, shown.unwrap_or(&Json::Null))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub struct Target {
     pub former: Option<Former>,
     /// The declared paths of containers that must move first: the one that has the path now, and a
     /// group above.
-    pub follows: Vec<Arc<str>>,
+    pub moves_after: Vec<Arc<str>>,
 }
 
 /// The former place of a container that must be renamed, moved, or both.
@@ -33,9 +33,9 @@ pub struct Former {
     /// Its full path.
     pub path: Arc<str>,
     /// Whether the last part of the path must change.
-    pub renames: bool,
+    pub is_renamed: bool,
     /// Whether the namespace must change.
-    pub transfers: bool,
+    pub is_transferred: bool,
     /// The name that it gets together with its path. The container that is declared at the former
     /// path needs the old name, and the service refuses duplicate names in one group.
     pub name: Option<String>,
@@ -44,7 +44,7 @@ pub struct Former {
 impl Target {
     /// The container that is declared at `path`; nothing else is known of it.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
-        Self { scope, path, id: None, namespace: None, former: None, follows: Vec::new() }
+        Self { scope, path, id: None, namespace: None, former: None, moves_after: Vec::new() }
     }
 
     /// The last part of the path.
@@ -89,7 +89,7 @@ pub enum NamespaceOwner {
     User(u64),
 }
 
-/// Facts that the object of a container shows, whatever is declared.
+/// Facts from the object of a container, independent of its declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The id.
@@ -97,24 +97,24 @@ pub struct Facts {
     /// The name.
     pub name: Option<String>,
     /// Whether it is archived. Then it cannot be changed.
-    pub archived: bool,
+    pub is_archived: bool,
     /// Whether its repository has no branch yet.
     pub is_empty: bool,
     /// The owner, if it is in a personal namespace.
     pub personal_owner: Option<u64>,
     /// The caller's level of access; `None` if the object does not show it.
-    pub level: Option<u8>,
+    pub caller_level: Option<u8>,
     /// The highest tier that the object proves, by keys that exist only with a licence.
     pub tier: Tier,
     /// The settings that are `disabled`.
-    pub disabled: BTreeSet<String>,
+    pub disabled_settings: BTreeSet<String>,
     /// Whether the object proves that the service has no licence. Then it accepts fields of higher
     /// tiers and ignores them.
     pub is_unlicensed: bool,
     /// Whether it is marked for deletion, and since which day, if the service shows that.
-    pub deleting: Option<Option<String>>,
+    pub deletion_mark: Option<Option<String>>,
     /// The state of an import that has not finished.
-    pub arrival: Option<Arrival>,
+    pub import_state: Option<ImportState>,
 }
 
 /// The path without the suffix that the service adds when a group or project is marked for
@@ -126,7 +126,7 @@ pub fn unmarked_path(path: &str, id: u64) -> &str {
 }
 
 /// The first group in `path` whose own path shows that it is marked for deletion.
-pub fn marked_above(path: &str) -> Option<&str> {
+pub fn find_marked_group(path: &str) -> Option<&str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).find(|group: &&str| {
         let id = group.rsplit('-').next().and_then(|id| id.parse().ok());
         id.is_some_and(|id| unmarked_path(group, id) != *group)
@@ -135,7 +135,7 @@ pub fn marked_above(path: &str) -> Option<&str> {
 
 /// The state of contents that have not arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ImportState {
     /// The import is running.
     Running,
     /// The import failed: the reason, if the service shows one.
@@ -143,16 +143,16 @@ pub enum Arrival {
 }
 
 /// The key of the placeholder for a value that a snapshot withholds.
-const WITHHELD: &str = "undrift_withheld";
+const WITHHELD_KEY: &str = "undrift_withheld";
 
 /// The placeholder for a value that a snapshot withholds: it is unknown, not null.
 pub fn withheld_field() -> Json {
-    Json::Object(Object::from_iter([(WITHHELD.to_owned(), true.into())]))
+    Json::Object(Object::from_iter([(WITHHELD_KEY.to_owned(), true.into())]))
 }
 
 /// True if `value` is the placeholder for a withheld value.
 pub fn is_withheld(value: &Json) -> bool {
-    value.get(WITHHELD).is_some()
+    value.get(WITHHELD_KEY).is_some()
 }
 
 /// Live fields. They have neither `Display` nor `Serialize`, and `Debug` shows only their names:
@@ -194,24 +194,24 @@ impl fmt::Debug for LiveFields {
 /// An entry on the service, in comparable form.
 #[derive(Clone, PartialEq)]
 pub struct LiveEntry {
-    /// The values of the [handles](super::ScopedKind::handle) that address it: an id, or a key and a
-    /// scope.
-    pub handle: Vec<Json>,
+    /// The values of the keys of [`ScopedKind::handle`](super::ScopedKind::handle) that address the entry: an
+    /// id, or a key and a scope.
+    pub address_values: Vec<Json>,
     /// The fields. A missing field is unknown.
     pub fields: LiveFields,
     /// Why undrift never changes it, for example `bot user`.
-    pub protected: Option<&'static str>,
+    pub protection_reason: Option<&'static str>,
     /// The highest tier whose fields the response contained.
     pub tier: Tier,
     /// The whole object of the response, if the service accepts duplicates. What a snapshot
     /// withholds is a marker in it.
-    pub whole: Option<LiveFields>,
+    pub whole_object: Option<LiveFields>,
 }
 
 impl LiveEntry {
     /// The id, if the handle is an id.
     pub fn id(&self) -> Option<u64> {
-        self.handle.first().and_then(Json::as_u64)
+        self.address_values.first().and_then(Json::as_u64)
     }
 
     /// The same entry without the grants to the users or groups with `ids`.
@@ -232,8 +232,8 @@ impl LiveEntry {
     }
 
     /// The handle as text.
-    pub fn handle_text(&self) -> String {
-        self.handle.first().map(super::plain_text).unwrap_or_default()
+    pub fn address_text(&self) -> String {
+        self.address_values.first().map(super::plain_text).unwrap_or_default()
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
             ("acme/web-deleted-12/shop", Some("acme/web-deleted-12")),
             ("acme/shop-deletion_scheduled-7", None),
         ] {
-            assert_eq!(marked_above(path), group);
+            assert_eq!(find_marked_group(path), group);
         }
     }
 }

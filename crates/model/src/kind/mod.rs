@@ -52,15 +52,15 @@ pub use description::{
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
 pub use fault::{EntryFault, Texts};
-pub use forms::{plain_text, same};
+pub use forms::{are_equal, plain_text};
 pub use live::{
-    Arrival, Facts, Former, LiveEntry, LiveFields, LiveNamespace, NamespaceOwner, Target,
-    is_withheld, marked_above, unmarked_path, withheld_field,
+    Facts, Former, ImportState, LiveEntry, LiveFields, LiveNamespace, NamespaceOwner, Target,
+    find_marked_group, is_withheld, unmarked_path, withheld_field,
 };
-pub use names::{Created, Entries, Id, Names};
+pub use names::{CreatedContainers, Entries, Id, Names};
 pub use property::{property, row};
-pub use reader::{EntryReader, Wanted};
-pub use refs::{RefRule, WeakerProtection, weaker};
+pub use reader::{EntryReader, FieldSelection};
+pub use refs::{RefRule, WeakerProtection, find_weaker_protections};
 pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice};
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
@@ -113,11 +113,11 @@ impl ScopedKind {
     /// The settings that close the list, if they do ([`Self::closed_by`]).
     pub fn closing_settings(&self, facts: &Facts) -> Option<&[&'static str]> {
         let mut sets = self.closed_by.iter().map(Vec::as_slice);
-        sets.find(|set| set.iter().all(|name| facts.disabled.contains(*name)))
+        sets.find(|set| set.iter().all(|name| facts.disabled_settings.contains(*name)))
     }
 
     /// Everything that the container needs before the entries can be changed.
-    pub fn needed(&self) -> impl Iterator<Item = Capability> {
+    pub fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let features = self.closed_by.iter().flatten().map(|name| Capability::Feature(name));
         self.names_people.then_some(Capability::People).into_iter().chain(features)
     }
@@ -126,7 +126,7 @@ impl ScopedKind {
     pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.handle[..] {
-            [AddressKey { field, place: AddressKeyIn::Path(argument) }, ..] => {
+            [AddressKey { field, location: AddressKeyIn::Path(argument) }, ..] => {
                 Some(request.arg(argument, plain_text(raw.get(field)?)))
             }
             _ => None,
@@ -135,7 +135,7 @@ impl ScopedKind {
 
     /// True if a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
-        self.inherited.iter().any(|condition| condition.holds(raw))
+        self.inherited.iter().any(|condition| condition.matches(raw))
     }
 }
 
@@ -158,7 +158,7 @@ pub enum Absence {
 
 impl Parent {
     /// `raw`, an entry in a response, with the `name` and the `id` of its parent.
-    pub fn complete(&self, mut raw: Object, name: &str, id: u64) -> Object {
+    pub fn add_parent(&self, mut raw: Object, name: &str, id: u64) -> Object {
         raw.insert(self.field.to_owned(), name.into());
         raw.insert(self.argument.to_owned(), id.into());
         raw
@@ -188,11 +188,11 @@ pub enum ReadSource {
     Object,
     /// A list in this field of the container's own object. The service leaves out what the reader
     /// may not see, so an entry that is missing here need not be absent.
-    In(&'static str),
+    ListField(&'static str),
     /// The object in the field `field` of the container's own object. The service also leaves it
     /// out if the reader may not see the thing that it describes; `sign` is a field that only
     /// containers with such an object have.
-    Part {
+    ObjectField {
         /// The field.
         field: &'static str,
         /// The field that shows whether the object exists.
@@ -209,7 +209,7 @@ pub enum ReadSource {
 #[derive(Debug)]
 pub struct ContainerLookup {
     /// The level of access that the creator of a container gets at least.
-    pub creator: u8,
+    pub creator_level: u8,
     /// The GET request, by path or id.
     pub get: fn(&str) -> Request<Read>,
     /// The field of the object that holds the path.
@@ -217,10 +217,10 @@ pub struct ContainerLookup {
     /// Reads the facts that the object shows in the fields of [`Kind::looked_at`], whatever is declared.
     pub facts: fn(&Object) -> Facts,
     /// Those of them that hold a secret. Only their presence matters.
-    pub signs: &'static [&'static str],
+    pub secret_facts: &'static [&'static str],
     /// The fields of a create request that make the service fetch contents from elsewhere, in the
     /// background. A spread field stands for its keys.
-    pub arrives_with: &'static [&'static str],
+    pub import_fields: &'static [&'static str],
     /// The request for a user's level of access, by the ids of the container and the user. Needed
     /// where the object does not show the caller's level.
     pub level: Option<fn(u64, u64) -> Request<Read>>,
@@ -239,7 +239,7 @@ pub struct AddressKey {
     /// Its name in responses.
     pub field: &'static str,
     /// Where requests contain it.
-    pub place: AddressKeyIn,
+    pub location: AddressKeyIn,
 }
 
 /// Where requests contain a field that addresses an entry.
@@ -258,15 +258,15 @@ pub enum AddressKeyIn {
 impl AddressKey {
     /// `field` as the argument `name` of the path.
     pub const fn path(field: &'static str, name: &'static str) -> Self {
-        Self { field, place: AddressKeyIn::Path(name) }
+        Self { field, location: AddressKeyIn::Path(name) }
     }
 
     /// The id, by which entries of other sections refer to it.
-    pub const NAMED: Self = Self { field: "id", place: AddressKeyIn::Named };
+    pub const NAMED: Self = Self { field: "id", location: AddressKeyIn::Named };
 
     /// `field` as the parameter `name` of the query.
     pub const fn query(field: &'static str, name: &'static str) -> Self {
-        Self { field, place: AddressKeyIn::Query(name) }
+        Self { field, location: AddressKeyIn::Query(name) }
     }
 }
 
@@ -300,7 +300,7 @@ impl Kind {
     }
 
     /// True if entries name such a thing.
-    pub fn names(&self, thing: NamedObject) -> bool {
+    pub fn names_any(&self, thing: NamedObject) -> bool {
         self.fields.iter().any(|field| field.names == Some(thing))
     }
 
@@ -319,7 +319,9 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static FieldTable {
-        self.home.table.get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.home)))))
+        self.home
+            .table
+            .get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry_field(self.home)))))
     }
 
     /// The fields of an entry, in the order of their description.
@@ -338,23 +340,26 @@ impl Section {
     }
 
     /// True if only top-level groups have the section.
-    pub fn is_of_top(self) -> bool {
-        self.specs().first().is_some_and(|spec| spec.field.available.is_of_top())
+    pub fn is_only_top_level(self) -> bool {
+        self.specs().first().is_some_and(|spec| spec.field.available.is_only_top_level())
     }
 
     /// True if the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
-        matches!(self.home.place, ReadSource::Object | ReadSource::In(_) | ReadSource::Part { .. })
+        matches!(
+            self.home.place,
+            ReadSource::Object | ReadSource::ListField(_) | ReadSource::ObjectField { .. }
+        )
     }
 
     /// True if `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
-        matches!(self.home.place, ReadSource::Optional(_) | ReadSource::Part { .. })
+        matches!(self.home.place, ReadSource::Optional(_) | ReadSource::ObjectField { .. })
             && self.home.operations.delete.is_some()
     }
 
     /// True if the service accepts duplicates: no field that manifests can declare is unique there.
-    pub fn may_come_twice(self) -> bool {
+    pub fn allows_duplicates(self) -> bool {
         self.home.operations.create.is_some_and(|op| op.row().again == RetrySafety::Second)
     }
 
@@ -363,7 +368,7 @@ impl Section {
     pub fn needs_new_entry(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
             && self.field(name).accepted == Accepted::OnCreate
-            && self.may_come_twice()
+            && self.allows_duplicates()
     }
 
     /// True if an edit can send the credential in `value`, the declared value of `name`, which answers do
@@ -372,7 +377,7 @@ impl Section {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
             && matches!(field.compare, Compare::Location | Compare::Rows)
-            && field.accepted.on(WriteRequest::Edit)
+            && field.accepted.includes(WriteRequest::Edit)
     }
 
     /// True if the entry is the container's own object and is created with it.
@@ -397,8 +402,8 @@ impl Section {
 
     /// The value of the response field `name` by which requests address `live`.
     pub(super) fn address_of<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
-        let place = self.home.handle.iter().position(|key| key.field == name)?;
-        live.handle.get(place)
+        let position = self.home.handle.iter().position(|key| key.field == name)?;
+        live.address_values.get(position)
     }
 
     /// True if `raw` shows any field of the section.
@@ -418,7 +423,7 @@ impl Section {
     }
 
     /// The name by which entries of other sections refer to the entry with these fields.
-    pub fn called(self, fields: &Object) -> Option<String> {
+    pub fn reference_name(self, fields: &Object) -> Option<String> {
         match self.called_by {
             Some(name) => fields.get(name).map(plain_text),
             None => Some(self.name(fields)),
@@ -454,7 +459,7 @@ impl Section {
 }
 
 /// The field with former values of the last field of the identity.
-pub const FORMER: &str = "previously";
+pub const FORMER_FIELD: &str = "previously";
 
 /// What identifies an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -467,9 +472,9 @@ pub struct Identity {
     /// live entry has one. A declared entry may also have former ones; the current one comes first.
     pub keys: Vec<String>,
     /// Keys of live entries that are probably, but not certainly, the same entry.
-    pub near: Vec<String>,
+    pub near_keys: Vec<String>,
     /// Another name by which patterns find it: the URL of a hook that has a name.
-    pub also_called: Option<String>,
+    pub other_name: Option<String>,
 }
 
 /// The comparable value of each field of an entry.
@@ -488,13 +493,13 @@ pub trait KindRules: Sync {
     }
 
     /// Why undrift never changes this live entry, for example `bot user`.
-    fn protected(&self, _raw: &Object) -> Option<&'static str> {
+    fn protection_reason(&self, _raw: &Object) -> Option<&'static str> {
         None
     }
 
     /// Why the secret of this live entry must not be written into a file, for example `masked`.
     /// Values that only look like secrets are found elsewhere.
-    fn confidential(&self, _live: &Object) -> Option<&'static str> {
+    fn secrecy_reason(&self, _live: &Object) -> Option<&'static str> {
         None
     }
 
@@ -502,7 +507,7 @@ pub trait KindRules: Sync {
     /// undrift does not do. `live` is the live entry, `None` if it is still to be created.
     /// `is_empty` is true if the repository has no branch yet. Returns the end of a sentence that
     /// starts with "waits".
-    fn waits(
+    fn wait_reason(
         &self,
         _section: Section,
         _name: &str,
@@ -518,12 +523,12 @@ pub trait KindRules: Sync {
     /// checks of how a value is written look at [`Value::Plain`] and only if `written` is true.
     fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(EntryFault)) {}
 
-    /// The calls that do `job`, in order.
+    /// The calls for the purpose of `context`, in order.
     ///
     /// # Errors
     /// The reason, if there are no calls.
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        job.plain()
+    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+        context.plain_calls()
     }
 
     /// The side effects of a change from one comparable form of an entry to another, besides the entry
@@ -552,8 +557,8 @@ mod tests {
     fn a_live_entry_keeps_what_addresses_it() {
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "hidden": false});
         let entry = live(section("variables"), raw);
-        assert_eq!(entry.handle, [json!("A"), json!("prod/*")]);
-        assert_eq!((entry.tier, entry.protected), (Tier::Free, None));
+        assert_eq!(entry.address_values, [json!("A"), json!("prod/*")]);
+        assert_eq!((entry.tier, entry.protection_reason), (Tier::Free, None));
         let renamed = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
         assert_eq!(Json::from(entry.fields.raw().clone()), renamed);
     }
@@ -561,15 +566,16 @@ mod tests {
     #[test]
     fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
-        let kept = section("members").read(&object(raw), Wanted::Only(&["a"].into()));
+        let kept = section("members").read(&object(raw), FieldSelection::Only(&["a"].into()));
         let kept: Vec<_> = kept.fields.raw().keys().map(String::as_str).collect();
         assert_eq!(kept, ["user", "access_level", "expires_at", "a"]);
         let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
-        let kept = section("pipeline_schedules").read(&object(raw), Wanted::Only(&["cron"].into()));
+        let kept = section("pipeline_schedules")
+            .read(&object(raw), FieldSelection::Only(&["cron"].into()));
         assert_eq!(kept.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
         // A replacement adds the whole entry again.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
-        let kept = section("shares").read(&object(raw), Wanted::Only(&[].into()));
+        let kept = section("shares").read(&object(raw), FieldSelection::Only(&[].into()));
         assert_eq!(
             kept.fields.raw().keys().collect::<Vec<_>>(),
             ["group", "group_access", "expires_at"]
@@ -602,7 +608,7 @@ mod tests {
     #[test]
     fn a_list_within_an_object_is_read_whole_or_not_at_all() {
         let read = |raw: Json| {
-            section("shares").read_within(&object(raw), Wanted::All).map(|rows| rows.len())
+            section("shares").read_nested(&object(raw), FieldSelection::All).map(|rows| rows.len())
         };
         let row = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
         assert_eq!(read(json!({"shared_with_groups": [row, row]})), Some(2));

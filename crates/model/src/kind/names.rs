@@ -15,22 +15,22 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
     /// Results of looking up names; `None` if the service does not have the name.
-    found: BTreeMap<(NamedObject, String), Option<u64>>,
+    ids_by_name: BTreeMap<(NamedObject, String), Option<u64>>,
     /// Names by id, from the same results.
-    by_id: BTreeMap<(NamedObject, u64), String>,
+    names_by_id: BTreeMap<(NamedObject, u64), String>,
     /// Names that were looked up by id.
-    looked_up: BTreeMap<(NamedObject, u64), String>,
-    /// The ids of things that share a name, which therefore means none of them.
-    several: BTreeMap<(NamedObject, String), Vec<u64>>,
+    looked_up_names: BTreeMap<(NamedObject, u64), String>,
+    /// The ids of objects that share a name. The name is ambiguous, so it means none of them.
+    ambiguous_ids: BTreeMap<(NamedObject, String), Vec<u64>>,
     /// The ids of entries in other sections of the same container, by section and name, or why a
     /// section could not be read.
     entries: BTreeMap<String, Result<Entries, Cause>>,
     /// The levels of access to which custom roles belong, by the id of the role.
-    levels: BTreeMap<u64, u8>,
+    role_levels: BTreeMap<u64, u8>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
-    before: BTreeMap<(String, u64), Vec<PlannedCall>>,
+    preceding_calls: BTreeMap<(String, u64), Vec<PlannedCall>>,
     /// Groups and projects that the run creates.
-    created: Created,
+    created: CreatedContainers,
     /// The user of the token, if known.
     caller: Option<u64>,
 }
@@ -38,7 +38,7 @@ pub struct Names {
 /// Groups and projects that the run creates if they are missing and that other declarations may
 /// name, by lower-case path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Created(Arc<BTreeMap<String, PendingContainer>>);
+pub struct CreatedContainers(Arc<BTreeMap<String, PendingContainer>>);
 
 /// A group or project that a run creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +63,13 @@ pub enum Id {
 
 impl Id {
     /// The id that a request sends as `value`.
-    pub fn of(value: &Json) -> Option<Self> {
+    pub fn from_json(value: &Json) -> Option<Self> {
         let pending = || created_at(value).map(|path| Self::OfStep(path.into()));
         value.as_u64().map(Self::Known).or_else(pending)
     }
 
     /// The value in a request.
-    pub fn sent(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         match self {
             Self::Known(id) => (*id).into(),
             Self::OfStep(path) => id_of(path),
@@ -77,7 +77,7 @@ impl Id {
     }
 
     /// The number, if known.
-    pub const fn known(&self) -> Option<u64> {
+    pub const fn number(&self) -> Option<u64> {
         match self {
             Self::Known(id) => Some(*id),
             Self::OfStep(_) => None,
@@ -85,7 +85,7 @@ impl Id {
     }
 }
 
-impl Created {
+impl CreatedContainers {
     /// The id of the `scope` at `path`, if the run creates it or did.
     pub fn id(&self, scope: Scope, path: &str) -> Option<Id> {
         let creation =
@@ -100,12 +100,12 @@ impl Created {
 
     /// The path of the `scope` with `id`, if the run created it.
     fn path(&self, scope: Scope, id: u64) -> Option<&str> {
-        let mut all = self.0.values();
-        Some(&*all.find(|creation| creation.scope == scope && creation.id == Some(id))?.path)
+        let mut creations = self.0.values();
+        Some(&*creations.find(|creation| creation.scope == scope && creation.id == Some(id))?.path)
     }
 
-    /// Stores the id of the container that the run created at `path`. Paths that nothing names are
-    /// ignored.
+    /// Stores the id of the container that the run created at `path`. A path that no declaration
+    /// names is ignored.
     pub fn insert(&mut self, path: &str, id: u64) {
         let path = path.to_lowercase();
         if self.0.contains_key(&path)
@@ -116,7 +116,7 @@ impl Created {
     }
 }
 
-impl FromIterator<(Scope, Arc<str>)> for Created {
+impl FromIterator<(Scope, Arc<str>)> for CreatedContainers {
     fn from_iter<I: IntoIterator<Item = (Scope, Arc<str>)>>(created: I) -> Self {
         let pending = created
             .into_iter()
@@ -126,7 +126,7 @@ impl FromIterator<(Scope, Arc<str>)> for Created {
 }
 
 /// The form in which a name is stored. Only the case of roles counts.
-fn key(named: NamedObject, name: &str) -> String {
+fn lookup_key(named: NamedObject, name: &str) -> String {
     match named {
         NamedObject::Role => name.to_owned(),
         _ => name.to_lowercase(),
@@ -135,59 +135,59 @@ fn key(named: NamedObject, name: &str) -> String {
 
 impl Names {
     /// Stores the result of looking up a name.
-    pub fn insert(&mut self, named: NamedObject, name: &str, id: Option<u64>) {
-        let name = key(named, name);
+    pub fn insert(&mut self, object_type: NamedObject, name: &str, id: Option<u64>) {
+        let name = lookup_key(object_type, name);
         if let Some(id) = id {
-            self.by_id.insert((named, id), name.clone());
+            self.names_by_id.insert((object_type, id), name.clone());
         }
-        self.found.insert((named, name), id);
+        self.ids_by_name.insert((object_type, name), id);
     }
 
     /// Stores the ids of all things called `name`.
-    pub fn insert_candidates(&mut self, named: NamedObject, name: &str, ids: Vec<u64>) {
+    pub fn insert_candidates(&mut self, object_type: NamedObject, name: &str, ids: Vec<u64>) {
         match ids[..] {
-            [] => self.insert(named, name, None),
-            [id] => self.insert(named, name, Some(id)),
-            _ => drop(self.several.insert((named, key(named, name)), ids)),
+            [] => self.insert(object_type, name, None),
+            [id] => self.insert(object_type, name, Some(id)),
+            _ => drop(self.ambiguous_ids.insert((object_type, lookup_key(object_type, name)), ids)),
         }
     }
 
     /// Stores the level of access to which the custom role with `id` belongs.
     pub fn insert_level(&mut self, id: u64, level: u8) {
-        self.levels.insert(id, level);
+        self.role_levels.insert(id, level);
     }
 
     /// The level of access to which the custom role `name` belongs, if it was looked up.
     pub fn level_of_role(&self, name: &str) -> Option<u8> {
-        self.levels.get(&self.known_id(NamedObject::Role, name)?).copied()
+        self.role_levels.get(&self.known_id(NamedObject::Role, name)?).copied()
     }
 
     /// Stores the name of the thing with `id`.
-    pub fn insert_name(&mut self, named: NamedObject, id: u64, name: &str) {
-        self.looked_up.insert((named, id), name.to_owned());
+    pub fn insert_name(&mut self, object_type: NamedObject, id: u64, name: &str) {
+        self.looked_up_names.insert((object_type, id), name.to_owned());
     }
 
     /// Adds the names that were looked up by id to those that can be found by name.
     pub fn with_names_found_by_id(mut self) -> Self {
-        for ((named, id), name) in &self.looked_up {
-            self.found.insert((*named, key(*named, name)), Some(*id));
+        for ((named, id), name) in &self.looked_up_names {
+            self.ids_by_name.insert((*named, lookup_key(*named, name)), Some(*id));
         }
         self
     }
 
     /// Adds the results of `others`.
     pub fn extend(&mut self, others: Self) {
-        self.found.extend(others.found);
-        self.by_id.extend(others.by_id);
-        self.looked_up.extend(others.looked_up);
-        self.several.extend(others.several);
-        self.levels.extend(others.levels);
+        self.ids_by_name.extend(others.ids_by_name);
+        self.names_by_id.extend(others.names_by_id);
+        self.looked_up_names.extend(others.looked_up_names);
+        self.ambiguous_ids.extend(others.ambiguous_ids);
+        self.role_levels.extend(others.role_levels);
         self.entries.extend(others.entries);
-        self.before.extend(others.before);
+        self.preceding_calls.extend(others.preceding_calls);
     }
 
     /// With the groups and projects that the run creates.
-    pub fn with_created(&self, created: &Created) -> Self {
+    pub fn with_created(&self, created: &CreatedContainers) -> Self {
         Self { created: created.clone(), ..self.clone() }
     }
 
@@ -206,17 +206,17 @@ impl Names {
     pub(super) fn entry_name(&self, section: &str, sent: &Json) -> Option<&str> {
         let ids = self.entries(section)?.as_ref().ok()?.iter();
         let mut ids = ids.filter_map(|(name, id)| Some((name, id.as_ref()?)));
-        ids.find(|(_, id)| id.sent() == *sent).map(|(name, _)| name.as_str())
+        ids.find(|(_, id)| id.to_json() == *sent).map(|(name, _)| name.as_str())
     }
 
     /// Stores the calls that must precede a change below the entry of `section` with this `id`.
     pub fn insert_preceding_calls(&mut self, section: &str, id: u64, calls: Vec<PlannedCall>) {
-        self.before.insert((section.to_owned(), id), calls);
+        self.preceding_calls.insert((section.to_owned(), id), calls);
     }
 
     /// The calls that must precede a change below the entry of `section` with this `id`.
     pub(super) fn preceding_calls(&self, section: &str, id: u64) -> Option<&[PlannedCall]> {
-        self.before.get(&(section.to_owned(), id)).map(Vec::as_slice)
+        self.preceding_calls.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
     /// With the user of the token.
@@ -230,9 +230,10 @@ impl Names {
     }
 
     /// The id of `name`, if it exists or the run creates it.
-    pub fn id(&self, named: NamedObject, name: &str) -> Option<Id> {
-        let found = self.found.get(&(named, key(named, name)))?.map(Id::Known);
-        found.or_else(|| self.created.id(named.scope()?, name))
+    pub fn id(&self, object_type: NamedObject, name: &str) -> Option<Id> {
+        let found =
+            self.ids_by_name.get(&(object_type, lookup_key(object_type, name)))?.map(Id::Known);
+        found.or_else(|| self.created.id(object_type.scope()?, name))
     }
 
     /// The id of the thing that `field` calls `name`.
@@ -245,9 +246,11 @@ impl Names {
         name: &str,
         field: &'static str,
     ) -> Result<Id, NoCalls> {
-        self.id(named, name).ok_or_else(|| match self.several.get(&(named, key(named, name))) {
-            Some(ids) => NoCalls::several(named, name, ids, field),
-            None => NoCalls::unknown(named, name, field),
+        self.id(named, name).ok_or_else(|| {
+            match self.ambiguous_ids.get(&(named, lookup_key(named, name))) {
+                Some(ids) => NoCalls::ambiguous_object(named, name, ids, field),
+                None => NoCalls::unknown_object(named, name, field),
+            }
         })
     }
 
@@ -266,21 +269,25 @@ impl Names {
             Some(Err(cause)) => Err(cause.clone().into()),
             Some(Ok(ids)) => match ids.get(name) {
                 Some(Some(id)) => Ok(id),
-                found => Err(NoCalls::entry(section, name, field, found.is_some())),
+                found => Err(NoCalls::unresolved_entry(section, name, field, found.is_some())),
             },
         }
     }
 
     /// The id of `name`, if it exists.
-    pub fn known_id(&self, named: NamedObject, name: &str) -> Option<u64> {
-        self.id(named, name)?.known()
+    pub fn known_id(&self, object_type: NamedObject, name: &str) -> Option<u64> {
+        self.id(object_type, name)?.number()
     }
 
     /// The name of the thing with `id`, if it was looked up either way or the run created it.
-    pub fn name(&self, named: NamedObject, id: u64) -> Option<&str> {
-        let key = (named, id);
-        let found = self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str);
-        found.or_else(|| self.created.path(named.scope()?, id))
+    pub fn name(&self, object_type: NamedObject, id: u64) -> Option<&str> {
+        let key = (object_type, id);
+        let found = self
+            .looked_up_names
+            .get(&key)
+            .or_else(|| self.names_by_id.get(&key))
+            .map(String::as_str);
+        found.or_else(|| self.created.path(object_type.scope()?, id))
     }
 }
 
@@ -290,7 +297,8 @@ mod tests {
 
     #[test]
     fn the_id_of_a_created_group_is_known_after_its_creation() {
-        let mut created: Created = [(Scope::Group, Arc::from("Acme/Team"))].into_iter().collect();
+        let mut created: CreatedContainers =
+            [(Scope::Group, Arc::from("Acme/Team"))].into_iter().collect();
         assert_eq!((created.known_id("acme/team"), created.known_id("other")), (None, None));
         created.insert("other", 4);
         created.insert("acme/TEAM", 7);

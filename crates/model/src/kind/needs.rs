@@ -26,9 +26,9 @@ pub enum SwitchState {
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
     let Some(switch) = field.relations.switch() else { return SwitchState::Ready };
-    let wanted = declared.get(switch).map(|value| value.plain().is_some_and(is_off));
-    let found = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
-    match (wanted, found) {
+    let declared_off = declared.get(switch).map(|value| value.plain().is_some_and(is_off));
+    let live_off = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
+    match (declared_off, live_off) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,
         // A new entry has off what it does not declare.
@@ -38,39 +38,41 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
 }
 
 impl Section {
-    /// Why the declared field `name` is neither sent nor compared yet: by the [rules](super::KindRules::waits),
-    /// or because a field that it needs is off. The end of a sentence that starts with "waits".
-    pub fn missing_switch(
+    /// The reason why the declared field `name` is neither sent nor compared yet: from the
+    /// [rules](super::KindRules::wait_reason), or because a field that it needs is off. The end of
+    /// a sentence that starts with "waits".
+    pub fn describe_wait(
         self,
         name: &str,
         declared: &Fields,
         live: Option<&LiveEntry>,
         is_empty: bool,
     ) -> Option<String> {
-        let why = self.rules().waits(self, name, declared, live, is_empty).map(str::to_owned);
-        let switch = || waits(self.field(name), name, declared, live);
+        let why = self.rules().wait_reason(self, name, declared, live, is_empty).map(str::to_owned);
+        let switch = || find_awaited_field(self.field(name), name, declared, live);
         why.or_else(|| switch().map(|switch| format!("until `{switch}` is set")))
     }
 }
 
 /// The field that a declared field waits for, if that one is off.
-fn waits(
+fn find_awaited_field(
     field: &Field,
     name: &str,
     declared: &Fields,
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
     let is_on = declared.plain(name).is_some_and(|value| !is_off(value));
-    let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
-    field.relations.switch().filter(|_| waits)
+    let is_waiting = is_on && switch_state(field, declared, live) == SwitchState::Off;
+    field.relations.switch().filter(|_| is_waiting)
 }
 
 /// The levels of access to a part, from the narrowest to the widest.
-pub(super) const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"];
+pub(super) const ACCESS_WORDS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
 /// True if one level of access shows more than another.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
-    let [rank, limit] = [level, other].map(|level| LEVELS.iter().position(|name| *level == **name));
+    let [rank, limit] =
+        [level, other].map(|level| ACCESS_WORDS.iter().position(|name| *level == **name));
     limit.is_some() && rank > limit
 }
 
@@ -81,9 +83,9 @@ pub fn fields_above_limit<'s>(
     value_of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
     section.specs().iter().filter_map(move |spec| {
-        let most = spec.field.relations.at_most?;
-        let (value, limit) = (value_of(spec.name)?, value_of(most)?);
-        exceeds(&value, &limit).then_some((spec.name, value, most, limit))
+        let limit_field = spec.field.relations.at_most?;
+        let (value, limit) = (value_of(spec.name)?, value_of(limit_field)?);
+        exceeds(&value, &limit).then_some((spec.name, value, limit_field, limit))
     })
 }
 
@@ -150,7 +152,7 @@ mod tests {
                     for (value, is_on) in [(json!("x"), true), (json!("disabled"), false)] {
                         let mut declared = declared.clone();
                         declared.insert("own".to_owned(), value.into());
-                        let found = waits(&field, "own", &declared, found.as_ref());
+                        let found = find_awaited_field(&field, "own", &declared, found.as_ref());
                         let waiting = is_on && expected == Off;
                         assert_eq!(found, waiting.then_some("lfs_enabled"), "{about}");
                     }

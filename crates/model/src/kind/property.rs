@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde_json::json;
 
 use crate::{
-    field::{ALIASES, Compare, Field, NamedObject, Required, ValidValues, ValueType},
+    field::{ALIASES_KEYWORD, Compare, Field, NamedObject, Required, ValidValues, ValueType},
     level::{self, AccessLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -16,7 +16,7 @@ use crate::{
 /// The rows of lists of grants and approvals, by name: each as a mapping.
 static ROWS: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
     let rows: Vec<Field> = yaml::built_in!("kind/grants");
-    rows.into_iter().map(|row| (row.name, row.complete())).collect()
+    rows.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
 });
 
 /// The mapping with the keys of `field`, or of the rows of its list.
@@ -41,14 +41,15 @@ pub(super) fn mapping_schema(entry: &'static Field) -> Json {
         "properties": properties,
         "additionalProperties": false,
     });
-    let always = entry.keys.iter().filter(|field| field.required == Required::Always);
-    let always: Vec<_> = always.map(|field| field.name).collect();
-    let required = (!always.is_empty()).then(|| json!(always));
+    let required_fields = entry.keys.iter().filter(|field| field.required == Required::Always);
+    let required_names: Vec<_> = required_fields.map(|field| field.name).collect();
+    let required = (!required_names.is_empty()).then(|| json!(required_names));
     // The limits of a list are about its rows.
-    let number = entry.valid.items;
-    let number = Some(number).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
+    let item_range = entry.valid.items;
+    let number =
+        Some(item_range).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
     let limits = [
-        (ALIASES, alias_list(&entry.aliases)),
+        (ALIASES_KEYWORD, alias_list(&entry.aliases)),
         ("required", required),
         ("minProperties", number.min.map(Json::from)),
         ("maxProperties", number.max.map(Json::from)),
@@ -68,14 +69,15 @@ pub fn property(field: &'static Field) -> Json {
     }
     property["description"] = json!(field.about);
     if !field.words.is_empty() {
-        let worded = match field.value_type {
+        let word_schema = match field.value_type {
             ValueType::Grants | ValueType::Approvals => {
                 &mut property["items"]["properties"]["access_level"]
             }
             _ => &mut property,
         };
-        worded["enum"] = field.words.iter().map(|word| word.word).collect();
-        worded["markdownEnumDescriptions"] = field.words.iter().map(|word| word.about).collect();
+        word_schema["enum"] = field.words.iter().map(|word| word.word).collect();
+        word_schema["markdownEnumDescriptions"] =
+            field.words.iter().map(|word| word.about).collect();
     }
     let mut examples = field.examples.clone();
     if matches!(field.value_type, ValueType::Grants | ValueType::Approvals) && examples.is_empty() {
@@ -84,9 +86,10 @@ pub fn property(field: &'static Field) -> Json {
     let ValidValues { pattern, size, items, numbers, .. } = &field.valid;
     let is_number = field.value_type == ValueType::Integer;
     let is_list = !matches!(field.value_type, ValueType::Mapping | ValueType::Spread);
-    let [least, most] = [size.min, size.max].map(|limit| limit.map(Json::from));
-    let of_number = [("minimum", least.clone()), ("maximum", most.clone())];
-    let of_text = [("minLength", least), ("maxLength", most), ("pattern", pattern.map(Json::from))];
+    let [min, max] = [size.min, size.max].map(|limit| limit.map(Json::from));
+    let number_limits = [("minimum", min.clone()), ("maximum", max.clone())];
+    let text_limits =
+        [("minLength", min), ("maxLength", max), ("pattern", pattern.map(Json::from))];
     let limits = [
         ("minItems", items.min.map(Json::from).filter(|_| is_list)),
         ("maxItems", items.max.map(Json::from).filter(|_| is_list)),
@@ -101,12 +104,12 @@ pub fn property(field: &'static Field) -> Json {
         _ => &mut property,
     };
     if is_number {
-        add_limits(text, of_number);
+        add_limits(text, number_limits);
     } else {
-        add_limits(text, of_text);
+        add_limits(text, text_limits);
     }
     add_limits(&mut property, limits);
-    add_limits(&mut property, [(ALIASES, alias_list(&field.aliases))]);
+    add_limits(&mut property, [(ALIASES_KEYWORD, alias_list(&field.aliases))]);
     field.mark(&mut property);
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
@@ -119,9 +122,9 @@ pub fn property(field: &'static Field) -> Json {
 fn type_schema(field: &'static Field) -> Json {
     let rows = || mapping_schema(row(field));
     match field.value_type {
-        ValueType::Secret => schema::of::<Reference>().to_value(),
-        ValueType::Address => schema::of::<TextOrSecret>().to_value(),
-        ValueType::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
+        ValueType::Secret => schema::schema_of::<Reference>().to_value(),
+        ValueType::Address => schema::schema_of::<TextOrSecret>().to_value(),
+        ValueType::Text if field.sensitive => schema::schema_of::<TextOrSecret>().to_value(),
         ValueType::Text if field.names == Some(NamedObject::Runner) => {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
         }
@@ -152,7 +155,7 @@ fn type_schema(field: &'static Field) -> Json {
             "additionalProperties": false,
             "required": ["file"],
         }),
-        ValueType::Level => level_schema(field, schema::of::<AccessLevel>().to_value()),
+        ValueType::Level => level_schema(field, schema::schema_of::<AccessLevel>().to_value()),
         ValueType::RuleLevel => level::rule_level_schema().to_value(),
         ValueType::Mapping | ValueType::Spread => rows(),
         ValueType::Rows => {
@@ -165,8 +168,8 @@ fn type_schema(field: &'static Field) -> Json {
             let mut row = rows();
             row["properties"]["access_level"] =
                 level_schema(field, row["properties"]["access_level"].take());
-            let fewest = u8::from(field.value_type != ValueType::Approvals);
-            json!({"type": "array", "items": row, "minItems": fewest})
+            let min_items = u8::from(field.value_type != ValueType::Approvals);
+            json!({"type": "array", "items": row, "minItems": min_items})
         }
     }
 }
@@ -187,10 +190,10 @@ fn add_limits(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str,
 
 /// The schema of a level of access. The words of the field, if there are any, replace the list of
 /// all levels.
-fn level_schema(field: &Field, mut all: Json) -> Json {
-    if let Some(level) = all.as_object_mut().filter(|_| !field.words.is_empty()) {
+fn level_schema(field: &Field, mut level_schema: Json) -> Json {
+    if let Some(level) = level_schema.as_object_mut().filter(|_| !field.words.is_empty()) {
         level.retain(|key, _| key != "anyOf" && key != "examples");
         level.insert("type".to_owned(), "string".into());
     }
-    all
+    level_schema
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use super::{EditMethod, LiveEntry, LiveFields, ReadSource, Section, Spec, is_withheld, risk};
 use crate::{
     field::NamedObject,
-    page::tells_apart,
+    page::is_identifying,
     value::{Json, Object},
 };
 
@@ -14,16 +14,16 @@ impl Section {
     /// entry counts as not read.
     pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
         let rows = self.home.rows;
-        let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
+        let identity_keys = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
-        let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
+        let named = identity_keys.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let inherited = &self.home.inherited;
-        let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
+        let mut keys = rows.keys.iter().chain(rows.other_keys).copied().chain(named);
         keys.find(|key| {
-            let tells_inherited =
+            let marks_inherited =
                 inherited.iter().any(|condition| condition.is_not && condition.field == *key);
-            let value = raw.get(*key).filter(|_| !tells_inherited);
-            value.is_some_and(|value| !tells_apart(key, value) || !self.is_typed(key, value))
+            let value = raw.get(*key).filter(|_| !marks_inherited);
+            value.is_some_and(|value| !is_identifying(key, value) || !self.is_typed(key, value))
         })
     }
 
@@ -53,18 +53,24 @@ impl Section {
 
     /// The live entries in a field of the container's own object. `None` if the object does not
     /// show them, or if an entry lacks a key that every entry has.
-    pub fn read_within(self, object: &Object, wanted: Wanted<'_>) -> Option<Vec<LiveEntry>> {
+    pub fn read_nested(
+        self,
+        object: &Object,
+        wanted: FieldSelection<'_>,
+    ) -> Option<Vec<LiveEntry>> {
         let rows = self.home.rows;
         let reader = self.reader(wanted);
         let read = |row: &Json| {
             Some(reader.read(row.as_object().filter(|row| {
-                rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
+                rows.keys.iter().chain(rows.other_keys).all(|key| row.contains_key(*key))
                     && self.mistyped_key(row).is_none()
             })?))
         };
         match self.home.place {
-            ReadSource::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
-            ReadSource::Part { field, sign } => {
+            ReadSource::ListField(field) => {
+                object.get(field)?.as_array()?.iter().map(read).collect()
+            }
+            ReadSource::ObjectField { field, sign } => {
                 match object.get(field).filter(|part| !part.is_null()) {
                     Some(part) => Some(vec![read(part)?]),
                     None => (!object.contains_key(sign)).then(Vec::new),
@@ -84,19 +90,19 @@ impl Section {
     }
 
     /// The live entry in comparable form, from the service's object `raw`; see [`EntryReader`].
-    pub fn read(self, raw: &Object, wanted: Wanted<'_>) -> LiveEntry {
+    pub fn read(self, raw: &Object, wanted: FieldSelection<'_>) -> LiveEntry {
         self.reader(wanted).read(raw)
     }
 
     /// Reads entries of the section.
-    pub fn reader(self, wanted: Wanted<'_>) -> EntryReader<'_> {
+    pub fn reader(self, wanted: FieldSelection<'_>) -> EntryReader<'_> {
         let operations = &self.home.operations;
         let is_replaced = self.edit == EditMethod::OrReplace
             || (operations.edit.is_none() && operations.create.is_some());
-        let is_part = matches!(self.home.place, ReadSource::Part { .. });
+        let is_part = matches!(self.home.place, ReadSource::ObjectField { .. });
         let table = self.table();
         let specs = match wanted {
-            Wanted::Only(names) if !is_replaced && !is_part => {
+            FieldSelection::Only(names) if !is_replaced && !is_part => {
                 let named = self.identity.iter().copied().chain(self.called_by);
                 let named = named.chain(risk::protective_fields(self));
                 table.fields_to_read(names, named)
@@ -104,9 +110,9 @@ impl Section {
             _ => table.specs().iter().collect(),
         };
         let extra = match wanted {
-            Wanted::All => None,
-            Wanted::Known => Some(Vec::new()),
-            Wanted::Only(names) => {
+            FieldSelection::All => None,
+            FieldSelection::Known => Some(Vec::new()),
+            FieldSelection::Only(names) => {
                 Some(names.iter().copied().filter(|name| table.get(name).is_none()).collect())
             }
         };
@@ -126,9 +132,9 @@ fn has_type(value: &Json, kind: &Json) -> bool {
     }
 }
 
-/// Which fields of an entry are read, besides those that undrift always needs.
+/// The fields of an entry to read, in addition to those that undrift always needs.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted<'n> {
+pub enum FieldSelection<'n> {
     /// All that the service shows.
     All,
     /// All that the kind knows.
@@ -153,14 +159,15 @@ impl EntryReader<'_> {
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;
         let raw = &*section.flatten_detail(raw);
-        // A field is decoded from others too: its replacement, for example.
+        // A field may be decoded from other fields, for example from its replacement. So withheld
+        // values are removed first.
         let mut shown_values = Cow::Borrowed(raw);
         if raw.values().any(is_withheld) {
             shown_values.to_mut().retain(|_, value| !is_withheld(value));
         }
         let mut fields = Object::new();
         let mut withheld = Vec::new();
-        for spec in self.specs.iter().filter(|spec| section.has(raw, spec.name)) {
+        for spec in self.specs.iter().filter(|spec| section.has_field(raw, spec.name)) {
             let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
             if spec.field.live_name().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
@@ -185,11 +192,15 @@ impl EntryReader<'_> {
         }
         let handle = section.home.handle.iter();
         LiveEntry {
-            handle: handle.map(|key| raw.get(key.field).cloned().unwrap_or_default()).collect(),
+            address_values: handle
+                .map(|key| raw.get(key.field).cloned().unwrap_or_default())
+                .collect(),
             fields: LiveFields::new(fields, withheld),
-            protected: section.rules().protected(raw),
+            protection_reason: section.rules().protection_reason(raw),
             tier: section.tier_of(raw),
-            whole: section.may_come_twice().then(|| LiveFields::new(raw.clone(), Vec::new())),
+            whole_object: section
+                .allows_duplicates()
+                .then(|| LiveFields::new(raw.clone(), Vec::new())),
         }
     }
 }

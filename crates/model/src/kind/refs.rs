@@ -21,13 +21,13 @@ pub struct RefRule {
     pub pattern: String,
     /// The permissions, each with the rows of who has it. The most permissive of several rules
     /// counts.
-    pub lets: Vec<(&'static str, Vec<Json>)>,
+    pub permissions: Vec<(&'static str, Vec<Json>)>,
     /// The rows of who may unprotect.
-    pub unprotect: Vec<Json>,
+    pub unprotect_rows: Vec<Json>,
     /// Whether pushes may be forced.
-    pub force: bool,
+    pub allows_force: bool,
     /// Whether code owners must approve.
-    pub code_owners: bool,
+    pub needs_code_owners: bool,
 }
 
 impl RefRule {
@@ -35,7 +35,7 @@ impl RefRule {
     /// `lists` the lists of rows. An empty list means nobody; a missing one, in a new entry, what the
     /// service gives by default, or else is unknown and counts as the strictest. `None` if there is no
     /// entry.
-    pub fn of(
+    pub fn from_fields(
         fields: &Object,
         name: &str,
         lists: &[(&'static str, &'static str)],
@@ -48,11 +48,11 @@ impl RefRule {
         let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         Some(Box::new(Self {
             pattern,
-            lets: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
+            permissions: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
             // Without rows, maintainers may.
-            unprotect: unprotect.unwrap_or_else(default),
-            force: is_true(fields, "allow_force_push"),
-            code_owners: is_true(fields, "code_owner_approval_required"),
+            unprotect_rows: unprotect.unwrap_or_else(default),
+            allows_force: is_true(fields, "allow_force_push"),
+            needs_code_owners: is_true(fields, "code_owner_approval_required"),
         }))
     }
 
@@ -65,8 +65,8 @@ impl RefRule {
         overlap(&self.pattern, &other.pattern.replace('*', "\0"))
     }
 
-    fn lets(&self, does: &str) -> &[Json] {
-        let found = self.lets.iter().find(|(permission, _)| *permission == does);
+    fn permitted_rows(&self, permission: &str) -> &[Json] {
+        let found = self.permissions.iter().find(|(name, _)| *name == permission);
         found.map_or(&[], |(_, rows)| rows)
     }
 }
@@ -75,137 +75,153 @@ impl RefRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakerProtection {
     /// The pattern of the rule that causes it, before or after.
-    pub by: String,
+    pub pattern: String,
     /// What becomes weaker, as the end of a sentence that starts with "would".
-    pub how: String,
+    pub description: String,
 }
 
-/// All the ways in which the rules `after` protect less than those `before`.
-pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
-    let (rules, after) = (&RuleIndex::of(before), &RuleIndex::of(after));
+/// Finds all protections that are weaker with the rules `after` than with the rules `before`.
+pub fn find_weaker_protections(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
+    let (rules, after) = (&RuleIndex::new(before), &RuleIndex::new(after));
     // Each pair of rules needs these, and there may be many pairs.
-    let counted: Vec<_> = after.all.iter().map(|rule| rules.covering(rule)).collect();
-    let sets = before.iter().map(|was| BranchSet { was, before: rules, after, counted: &counted });
-    sets.flat_map(|set| set.weaker()).collect()
+    let covering_before: Vec<_> = after.rules.iter().map(|rule| rules.covering(rule)).collect();
+    let sets = before.iter().map(|was| BranchSet {
+        old_rule: was,
+        before: rules,
+        after,
+        covering_before: &covering_before,
+    });
+    sets.flat_map(|set| set.find_weaker()).collect()
 }
 
 /// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
 /// same branch.
 struct RuleIndex<'r> {
-    all: &'r [RefRule],
+    rules: &'r [RefRule],
     patterns: Vec<usize>,
     names: HashMap<&'r str, Vec<usize>>,
 }
 
 impl<'r> RuleIndex<'r> {
-    fn of(all: &'r [RefRule]) -> Self {
+    fn new(rules: &'r [RefRule]) -> Self {
         let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
-        for (at, rule) in all.iter().enumerate() {
+        for (at, rule) in rules.iter().enumerate() {
             if rule.is_pattern() {
                 patterns.push(at);
             } else {
                 names.entry(rule.pattern.as_str()).or_default().push(at);
             }
         }
-        Self { all, patterns, names }
+        Self { rules, patterns, names }
     }
 
     /// The positions of the rules that may apply to the same branch as `other`, in order.
     fn candidates_for(&self, other: &RefRule) -> Vec<usize> {
         if other.is_pattern() {
-            return (0..self.all.len()).collect();
+            return (0..self.rules.len()).collect();
         }
         let named = self.names.get(other.pattern.as_str());
-        let mut near: Vec<_> = named.into_iter().flatten().chain(&self.patterns).copied().collect();
-        near.sort_unstable();
-        near
+        let mut candidates: Vec<_> =
+            named.into_iter().flatten().chain(&self.patterns).copied().collect();
+        candidates.sort_unstable();
+        candidates
     }
 
     /// The rules that apply to all branches of `other`.
     fn covering(&self, other: &RefRule) -> Vec<&'r RefRule> {
-        let near = self.candidates_for(other).into_iter().map(|at| &self.all[at]);
+        let near = self.candidates_for(other).into_iter().map(|at| &self.rules[at]);
         near.filter(|rule| rule.covers(other)).collect()
     }
 }
 
 /// The branches of one rule.
 struct BranchSet<'r> {
-    was: &'r RefRule,
+    old_rule: &'r RefRule,
     before: &'r RuleIndex<'r>,
     after: &'r RuleIndex<'r>,
     /// For each rule after, the rules before that apply to all of its branches.
-    counted: &'r [Vec<&'r RefRule>],
+    covering_before: &'r [Vec<&'r RefRule>],
 }
 
 impl BranchSet<'_> {
-    fn weaker(&self) -> Vec<WeakerProtection> {
+    fn find_weaker(&self) -> Vec<WeakerProtection> {
         let mut found = Vec::new();
         // The rules that still apply to all of them.
-        let still = self.after.covering(self.was);
-        if still.is_empty() {
-            found.push(self.weaker_by_itself("remove the protection"));
+        let covering_after = self.after.covering(self.old_rule);
+        if covering_after.is_empty() {
+            found.push(self.own_weakness("remove the protection"));
         }
-        let counted = self.before.covering(self.was);
-        for at in self.after.candidates_for(self.was) {
-            let rule = &self.after.all[at];
-            if overlap(&rule.pattern, &self.was.pattern) {
-                self.lets_more(rule, counted.iter().chain(&self.counted[at]), &mut found);
+        let counted = self.before.covering(self.old_rule);
+        for at in self.after.candidates_for(self.old_rule) {
+            let rule = &self.after.rules[at];
+            if overlap(&rule.pattern, &self.old_rule.pattern) {
+                self.find_new_permissions(
+                    rule,
+                    counted.iter().chain(&self.covering_before[at]),
+                    &mut found,
+                );
             }
         }
-        if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
-            found.push(self.weaker_by_itself("no longer require the approval of code owners"));
-        }
-        if !still.is_empty()
-            && !still.iter().any(|rule| !lets_more(self.was.unprotect.iter(), &rule.unprotect))
+        if self.old_rule.needs_code_owners
+            && !covering_after.iter().any(|rule| rule.needs_code_owners)
         {
-            found.push(self.weaker_by_itself("let more people unprotect"));
+            found.push(self.own_weakness("no longer require the approval of code owners"));
+        }
+        if !covering_after.is_empty()
+            && !covering_after
+                .iter()
+                .any(|rule| !allows_more(self.old_rule.unprotect_rows.iter(), &rule.unprotect_rows))
+        {
+            found.push(self.own_weakness("let more people unprotect"));
         }
         found
     }
 
-    fn weaker_by_itself(&self, how: &str) -> WeakerProtection {
-        WeakerProtection { by: self.was.pattern.clone(), how: how.to_owned() }
+    fn own_weakness(&self, how: &str) -> WeakerProtection {
+        WeakerProtection { pattern: self.old_rule.pattern.clone(), description: how.to_owned() }
     }
 
-    /// Finds permissions of the rule `is` that none of `covering_before` gave for branches of both: the
-    /// rules before that apply to all branches of one of the two.
-    fn lets_more<'k>(
+    /// Adds permissions of `rule`, a rule after the change, that no rule in `covering_before` gave.
+    /// These are the rules before that apply to all branches of `rule` or of the old rule.
+    fn find_new_permissions<'k>(
         &self,
         rule: &RefRule,
         covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
         found: &mut Vec<WeakerProtection>,
     ) {
-        let (on, to) = if rule.pattern == self.was.pattern {
+        let (on, to) = if rule.pattern == self.old_rule.pattern {
             Default::default()
         } else {
-            let other = format!("what `{}` protects", crate::text::escape(&self.was.pattern));
+            let other = format!("what `{}` protects", crate::text::escape(&self.old_rule.pattern));
             (format!(" {other}"), format!(" to {other}"))
         };
-        let mut add = |how| found.push(WeakerProtection { by: rule.pattern.clone(), how });
-        for (does, rows) in &rule.lets {
-            if lets_more(covering_before.clone().flat_map(|rule| rule.lets(does)), rows) {
+        let mut add =
+            |how| found.push(WeakerProtection { pattern: rule.pattern.clone(), description: how });
+        for (does, rows) in &rule.permissions {
+            if allows_more(covering_before.clone().flat_map(|rule| rule.permitted_rows(does)), rows)
+            {
                 add(format!("let more people {does}{on}"));
             }
         }
-        if rule.force && !covering_before.clone().any(|rule| rule.force) {
+        if rule.allows_force && !covering_before.clone().any(|rule| rule.allows_force) {
             add(format!("allow force pushes{to}"));
         }
     }
 }
 
 /// True if the rows `after` allow somebody who is not allowed by those `before`.
-fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
+fn allows_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
     fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
         let levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
     }
-    fn named(row: &Json) -> Option<(&'static str, &Json)> {
+    fn find_subject(row: &Json) -> Option<(&'static str, &Json)> {
         let names = ["user_id", "group_id", "deploy_key_id"];
         names.into_iter().find_map(|name| Some((name, row.get(name)?)))
     }
-    let mut new = after.iter().filter_map(named);
+    let mut new = after.iter().filter_map(find_subject);
     lowest(after.iter()) < lowest(before.clone())
-        || new.any(|new| !before.clone().filter_map(named).any(|old| old == new))
+        || new.any(|new| !before.clone().filter_map(find_subject).any(|old| old == new))
 }
 
 /// True if any text matches both patterns.
@@ -246,11 +262,14 @@ mod tests {
     const LETS: [(&str, &str); 2] = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
 
     fn rule(fields: Json) -> RefRule {
-        *RefRule::of(&object(fields), "name", &LETS, true).unwrap()
+        *RefRule::from_fields(&object(fields), "name", &LETS, true).unwrap()
     }
 
     fn weakened(before: &[RefRule], after: &[RefRule]) -> Vec<String> {
-        weaker(before, after).into_iter().map(|w| format!("{}: {}", w.by, w.how)).collect()
+        find_weaker_protections(before, after)
+            .into_iter()
+            .map(|w| format!("{}: {}", w.pattern, w.description))
+            .collect()
     }
 
     #[test]
@@ -300,7 +319,7 @@ mod tests {
                 let names = (0..n).map(|at| format!("b{at}")).chain(["x*".to_owned()]);
                 names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
             };
-            assert_eq!(weaker(&rules(false), &rules(true)).len(), n + 1);
+            assert_eq!(find_weaker_protections(&rules(false), &rules(true)).len(), n + 1);
         });
     }
 
@@ -313,7 +332,7 @@ mod tests {
                 let names = (0..side).map(|at| format!("*a{at}*"));
                 names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
             };
-            assert!(weaker(&rules(false), &rules(true)).len() >= side);
+            assert!(find_weaker_protections(&rules(false), &rules(true)).len() >= side);
         });
     }
 
@@ -412,7 +431,7 @@ mod tests {
         };
         let mut may = BTreeSet::new();
         for rule in &own {
-            for (does, rows) in &rule.lets {
+            for (does, rows) in &rule.permissions {
                 may.extend(
                     [30, 40]
                         .into_iter()
@@ -420,10 +439,10 @@ mod tests {
                         .map(|l| ((*does).to_owned(), l)),
                 );
             }
-            may.extend(rule.force.then(|| ("force".to_owned(), 0)));
+            may.extend(rule.allows_force.then(|| ("force".to_owned(), 0)));
         }
-        let unprotect = own.iter().map(|rule| level(&rule.unprotect)).max()?;
-        Some((may, own.iter().any(|rule| rule.code_owners), unprotect))
+        let unprotect = own.iter().map(|rule| level(&rule.unprotect_rows)).max()?;
+        Some((may, own.iter().any(|rule| rule.needs_code_owners), unprotect))
     }
 
     /// True if any branch is protected less.
@@ -471,12 +490,12 @@ mod tests {
             before in any_rules(3), after in any_rules(3), own in any_rule(), other in any_rule(),
         ) {
             if is_really_weaker(&before, &after) {
-                prop_assert!(!weaker(&before, &after).is_empty());
+                prop_assert!(!find_weaker_protections(&before, &after).is_empty());
             }
             let (was, mut is) = (rule(own), rule(other));
             is.pattern.clone_from(&was.pattern);
             let (was, is) = ([was], [is]);
-            prop_assert_eq!(!weaker(&was, &is).is_empty(), is_really_weaker(&was, &is));
+            prop_assert_eq!(!find_weaker_protections(&was, &is).is_empty(), is_really_weaker(&was, &is));
         }
     }
 }

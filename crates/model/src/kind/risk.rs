@@ -54,14 +54,14 @@ pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
         return vec![Effect::Risk(Risk::Weakens, format!("remove the {}", section.noun))];
     }
     let names: Vec<_> =
-        protective_fields(section).filter(|name: &&str| section.has(before, name)).collect();
+        protective_fields(section).filter(|name: &&str| section.has_field(before, name)).collect();
     change_risks(section, &names, before, &Object::new())
 }
 
 /// The fields of an entry that are a protection each, so that a removal needs their live values.
 pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str> {
-    let each = section.shape == Shape::List && section.removal == Removal::Nothing;
-    let specs = section.specs().iter().filter(move |_| each);
+    let is_protection_each = section.shape == Shape::List && section.removal == Removal::Nothing;
+    let specs = section.specs().iter().filter(move |_| is_protection_each);
     let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
     specs.map(|spec| spec.name)
 }
@@ -70,15 +70,15 @@ pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str>
 fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
-            && section.has(after, spec.name)
+            && section.has_field(after, spec.name)
             && !changed.contains(&spec.name)
     })
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
 fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
-    // What is not known may have been anything.
-    let differs = old.is_none_or(|old| !forms::same(field.compare, new, old));
+    // An unknown old value counts as different.
+    let differs = old.is_none_or(|old| !forms::are_equal(field.compare, new, old));
     let is_replaced = differs && old.is_none_or(|old| !is_unset(old));
     let (is_weaker, how) = match field.weakens {
         Weakens::WhenOff | Weakens::OpensWhenOff => {
@@ -101,17 +101,17 @@ fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json)
         ),
         _ => (is_replaced, "change"),
     };
-    let more = match old {
+    let value_change = match old {
         Some(old) if matches!(how, "lower" | "raise") => {
             format!(" from {} to {}", value_text(old), value_text(new))
         }
         _ => String::new(),
     };
     let how = if is_unset(new) && how == "change" { "clear" } else { how };
-    is_weaker.then(|| format!("{how} `{name}`{more}"))
+    is_weaker.then(|| format!("{how} `{name}`{value_change}"))
 }
 
-/// How the new value shows more.
+/// Describes how the new value shows more, as the end of a sentence that starts with "would".
 fn describe_widening(
     name: &str,
     old: Option<&Json>,
@@ -119,11 +119,11 @@ fn describe_widening(
     is_private: bool,
 ) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
-    let least = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
-    let now = access_rank(new);
-    let is_more = now >= least && old.is_none_or(|old| access_rank(old) < now);
-    let from = old.map(|old| format!(" from {}", value_text(old))).unwrap_or_default();
-    is_more.then(|| format!("widen `{name}`{from} to {}", value_text(new)))
+    let min_rank = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
+    let new_rank = access_rank(new);
+    let is_wider = new_rank >= min_rank && old.is_none_or(|old| access_rank(old) < new_rank);
+    let old_text = old.map(|old| format!(" from {}", value_text(old))).unwrap_or_default();
+    is_wider.then(|| format!("widen `{name}`{old_text} to {}", value_text(new)))
 }
 
 /// The rank of a level of access. A flag that is on counts as `enabled`; so does `internal`.
@@ -131,7 +131,7 @@ fn access_rank(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
         Json::String(word) if word == "internal" => 2,
-        Json::String(word) => needs::LEVELS.iter().position(|rank| rank == word).unwrap_or(0),
+        Json::String(word) => needs::ACCESS_WORDS.iter().position(|rank| rank == word).unwrap_or(0),
         _ => 0,
     }
 }

@@ -47,14 +47,14 @@ impl Spec {
     /// The keys of the rows in the declared `value`, each with its tier.
     pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = value.list().map_or(&[][..], Vec::as_slice);
-        let used =
+        let used_parts =
             self.parts.iter().filter(|part| rows.iter().any(|row| row.get(part.name).is_some()));
-        used.map(|part| (part.name, part.available.tier)).collect()
+        used_parts.map(|part| (part.name, part.available.tier)).collect()
     }
 
-    /// The part of the declared `value` that needs a certain release, and that release: a level or
-    /// word, a key of a row, or the field itself.
-    pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
+    /// The part of the declared `value` that needs a release, with that release: a level or word, a
+    /// key of a row, or the field itself.
+    pub fn required_release(&self, value: &Value) -> Option<(&str, Release)> {
         let level = value.plain().filter(|_| self.field.is_level()).and_then(AccessLevel::parse);
         let level = level.map(|level| (level.word, level.since));
         let word = self.word(value).map(|word| (word.word, word.available.since));
@@ -63,15 +63,15 @@ impl Spec {
         let parts = parts.filter(|part| rows.iter().any(|row| !row[part.name].is_null()));
         let parts = parts.map(|part| (part.name, part.available.since));
         let field = (self.name, self.field.available.since);
-        let mut all = level.into_iter().chain(word).chain(parts).chain([field]);
-        all.find_map(|(what, since)| Some((what, since?)))
+        let mut requirements = level.into_iter().chain(word).chain(parts).chain([field]);
+        requirements.find_map(|(what, since)| Some((what, since?)))
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
     /// or a word.
     fn removal_release(&self, value: &Value) -> Option<(&str, Release)> {
-        let of_field = self.field.available.until.map(|until| (self.name, until));
-        of_field
+        let field_removal = self.field.available.until.map(|until| (self.name, until));
+        field_removal
             .or_else(|| self.word(value).and_then(|word| Some((word.word, word.available.until?))))
     }
 
@@ -85,7 +85,7 @@ impl Spec {
     /// or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.removal_release(value).is_some()
-            || self.needs(value).is_some_and(|(_, since)| since.is_late())
+            || self.required_release(value).is_some_and(|(_, since)| since.is_after_reference())
     }
 }
 
@@ -121,8 +121,9 @@ pub struct FieldTable {
     by_shown_name: BTreeMap<&'static str, usize>,
     /// The fields that every edit repeats.
     with_every_edit: Vec<usize>,
-    /// The fields that only a licensed service shows, or whose rows can show a licence.
-    telling_tier: Vec<usize>,
+    /// The positions of fields that only a licensed service shows, or whose rows can prove a
+    /// licence.
+    tier_evidence: Vec<usize>,
     /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
     needed_with: Vec<(usize, usize)>,
     /// The variants of entries, by the words of their first field; empty if entries do not differ.
@@ -132,11 +133,11 @@ pub struct FieldTable {
 }
 
 /// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
-static EXTRA: LazyLock<Field> =
+static EXTRA_FIELD: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
 impl FieldTable {
-    /// The table of `entry`, a mapping that is [complete](Field::complete).
+    /// The table of `entry`, a mapping made by [`Field::with_implied_parts`].
     pub fn new(entry: Field) -> Self {
         let entry: &'static Field = Box::leak(Box::new(entry));
         let schema = property::mapping_schema(entry);
@@ -144,8 +145,8 @@ impl FieldTable {
         collect_specs(None, entry, &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name, i)).collect();
         let needed_with = needed_with(&specs, &by_name);
-        let positions = |is_it: fn(&Spec) -> bool| {
-            let found = specs.iter().enumerate().filter(|(_, spec)| is_it(spec));
+        let positions = |is_selected: fn(&Spec) -> bool| {
+            let found = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
             found.map(|(i, _)| i).collect()
         };
         let with_every_edit = positions(|spec| spec.field.with_every_edit);
@@ -162,7 +163,7 @@ impl FieldTable {
             by_name,
             by_shown_name,
             with_every_edit,
-            telling_tier,
+            tier_evidence: telling_tier,
             needed_with,
             variants: entry.keys.first().into_iter().flat_map(Field::variants).collect(),
             schema,
@@ -197,7 +198,7 @@ impl FieldTable {
     /// The fields that can show that the service is licensed: only then it shows them, or they are
     /// lists whose rows can.
     pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
-        self.telling_tier.iter().map(|i| &self.specs[*i])
+        self.tier_evidence.iter().map(|i| &self.specs[*i])
     }
 
     /// The fields to read if `wanted` are, in the order of their description: these, the `named`
@@ -215,8 +216,8 @@ impl FieldTable {
         let needed =
             self.needed_with.iter().filter(|(field, _)| is_wanted[*field]).map(|(_, other)| *other);
         let named = named.filter_map(|name| self.by_name.get(name).copied());
-        let also = self.with_every_edit.iter().copied();
-        let also: Vec<_> = needed.chain(named).chain(also).collect();
+        let repeated = self.with_every_edit.iter().copied();
+        let also: Vec<_> = needed.chain(named).chain(repeated).collect();
         for place in also {
             is_wanted[place] = true;
         }
@@ -236,9 +237,9 @@ impl FieldTable {
 
     /// True if `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
-        let below = format!("{name}.");
-        let next = self.by_name.range(&*below..).next();
-        next.is_some_and(|(next, _)| next.starts_with(&below))
+        let prefix = format!("{name}.");
+        let next = self.by_name.range(&*prefix..).next();
+        next.is_some_and(|(next, _)| next.starts_with(&prefix))
     }
 
     /// True if manifests for a service of `release` should use `spec`: the service has the field
@@ -246,15 +247,15 @@ impl FieldTable {
     pub fn is_current(&self, spec: &Spec, release: DetectedRelease) -> bool {
         let is_available = |spec: &Spec| {
             let Available { since, until, .. } = spec.field.available;
-            since.is_none_or(|since| !since.is_late() || release.has(since))
-                && until.is_none_or(|until| !release.has(until))
+            since.is_none_or(|since| !since.is_after_reference() || release.is_at_least(since))
+                && until.is_none_or(|until| !release.is_at_least(until))
         };
         let modern = spec.field.replaced_by().map(|modern| self.get(modern));
-        let is_old = match modern {
+        let is_replaced = match modern {
             Some(modern) => modern.is_none_or(is_available),
             None => spec.schema.get("deprecated").is_some(),
         };
-        is_available(spec) && !is_old
+        is_available(spec) && !is_replaced
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
@@ -285,16 +286,18 @@ impl FieldTable {
             };
             return Some(Unsupported { message, help });
         }
-        let (what, since) = spec.needs(value).filter(|_| !spec.field.available.local_before)?;
+        let (what, since) =
+            spec.required_release(value).filter(|_| !spec.field.available.local_before)?;
         let older = self.specs.iter().find(|older| older.field.replaced_by() == Some(name));
-        let help = older.map_or_else(|| "leave it out".into(), |o| o.field.instead(o.name));
+        let help =
+            older.map_or_else(|| "leave it out".into(), |o| o.field.replacement_hint(o.name));
         let message = format!("`{what}` needs release {since} or later");
         (release < since).then_some(Unsupported { message, help })
     }
 
     /// The treatment of `name`. A name outside the table was declared below `extra:`.
     pub fn field(&self, name: &str) -> &'static Field {
-        self.get(name).map_or(&*EXTRA, |spec| spec.field)
+        self.get(name).map_or(&*EXTRA_FIELD, |spec| spec.field)
     }
 
     /// The name of a field in requests.
@@ -341,8 +344,9 @@ fn collect_specs(
         let (field, schema) = match above {
             None => (field, schema.clone()),
             Some(_) => {
-                let whole = Field { name, send_as: Some(field.sent_name()), ..field.clone() };
-                let whole: &'static Field = Box::leak(Box::new(whole));
+                let spread_field =
+                    Field { name, send_as: Some(field.sent_name()), ..field.clone() };
+                let whole: &'static Field = Box::leak(Box::new(spread_field));
                 (whole, property::property(whole))
             }
         };
@@ -362,8 +366,8 @@ mod tests {
     fn table(fields: &str) -> FieldTable {
         let fields = fields.replace("\n            ", "\n");
         let parsed = yaml::parse(&format!("- {fields}"));
-        let keys = yaml::read_for_good(parsed.documents[0].to_json()).unwrap();
-        FieldTable::new(Field { keys, ..Field::default() }.complete())
+        let keys = yaml::read_leaked(parsed.documents[0].to_json()).unwrap();
+        FieldTable::new(Field { keys, ..Field::default() }.with_implied_parts())
     }
 
     #[test]

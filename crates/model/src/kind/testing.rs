@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CallContext, EntryFault, Id, LiveEntry, LiveNamespace, Names, NamespaceOwner, PlannedCall,
-    Section, Spec, Target, Wanted, calls::CallPurpose,
+    CallContext, EntryFault, FieldSelection, Id, LiveEntry, LiveNamespace, Names, NamespaceOwner,
+    PlannedCall, Section, Spec, Target, calls::CallPurpose,
 };
 use crate::{
     catalogue,
@@ -44,7 +44,7 @@ pub fn new_target(owner: NamespaceOwner) -> Target {
 
 /// Reads every field of a live object.
 pub fn live(section: Section, raw: Json) -> LiveEntry {
-    section.read(&object(raw), Wanted::Known)
+    section.read(&object(raw), FieldSelection::Known)
 }
 
 /// `raw` with every flag that an edit repeats; flags that it lacks are off, as in responses.
@@ -68,8 +68,15 @@ pub fn requests(calls: Vec<PlannedCall>) -> Vec<Request<Write>> {
 
 /// The requests that do `act` in the project with the id 7; none if no call is needed.
 pub fn act(section: Section, names: &Names, act: CallPurpose<'_>) -> Vec<Request<Write>> {
-    let release = DetectedRelease::Is(release::REFERENCE);
-    let job = CallContext { section, target: &target(), names, release, is_alone: true, act };
+    let release = DetectedRelease::Known(release::REFERENCE);
+    let job = CallContext {
+        section,
+        target: &target(),
+        names,
+        release,
+        has_unique_address: true,
+        purpose: act,
+    };
     requests(section.rules().calls(&job).unwrap_or_default())
 }
 

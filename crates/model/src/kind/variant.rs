@@ -17,7 +17,7 @@ impl Section {
     }
 
     /// True if an entry with these `fields` has the field `name`.
-    pub fn has(self, fields: &Object, name: &str) -> bool {
+    pub fn has_field(self, fields: &Object, name: &str) -> bool {
         if self.either.contains(&name) {
             return fields.get(name).is_some_and(|value| !value.is_null());
         }
@@ -32,7 +32,7 @@ impl Section {
     }
 
     /// The exclusive group of this entry (such as "issue tracker"), of which a project has only one.
-    pub fn only_one(self, name: &str) -> Option<&'static str> {
+    pub fn exclusive_group(self, name: &str) -> Option<&'static str> {
         let variant = self.table().variant(name).filter(|_| self.home.scope == Scope::Project);
         variant?.only_one
     }
@@ -45,20 +45,20 @@ impl Section {
     /// What only one entry of a project and the groups above can be: a name, or the exclusive group of
     /// the entry.
     pub fn unique_above(self, name: &str) -> Option<&str> {
-        if self.is_unique_above() { Some(name) } else { self.only_one(name) }
+        if self.is_unique_above() { Some(name) } else { self.exclusive_group(name) }
     }
 
-    /// True if the service refuses an entry below a group that has the entry `above`.
-    pub fn collides(self, name: &str, above: &str) -> bool {
+    /// True if the service refuses the entry `name` below a group that has the entry `parent_name`.
+    pub fn collides(self, name: &str, parent_name: &str) -> bool {
         let unique = self.unique_above(name);
         unique.is_some()
-            && unique == self.unique_above(above)
-            && (self.is_unique_above() || name != above)
+            && unique == self.unique_above(parent_name)
+            && (self.is_unique_above() || name != parent_name)
     }
 
-    /// The other fields of an example of an entry with the field `name`: of the variant that needs the
+    /// The other fields of an example entry with the field `name`, from the variant that needs the
     /// fewest secrets. Empty if every entry can have the field.
-    pub fn beside(self, name: &str) -> Object {
+    pub fn example_siblings(self, name: &str) -> Object {
         let is_secret = |name: &str| self.field(name).secrecy() == Secrecy::Reference;
         let example =
             |name: &str| &self.spec(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0];
@@ -74,9 +74,10 @@ impl Section {
             let secret = is_secret(name).then(|| json!({"env": name.to_uppercase()}));
             ((*name).to_owned(), secret.unwrap_or_else(|| example(name).clone()))
         });
-        let mut all: Object =
+        let mut example_fields: Object =
             [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();
-        all.extend(variant.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
-        all
+        example_fields
+            .extend(variant.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
+        example_fields
     }
 }

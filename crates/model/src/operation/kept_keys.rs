@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-/// Which keys are kept of the objects in a response. A project has 130 keys, and a plan needs a
-/// few. Values are kept whole.
+/// Selects the keys to keep of the objects in a response. A project has 130 keys, and a plan needs
+/// a few. Values are kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyFilter {
     /// All of them.
@@ -21,7 +21,7 @@ impl KeyFilter {
 
     /// Adds `keys`.
     #[must_use]
-    pub fn and(mut self, keys: &[&'static str]) -> Self {
+    pub fn with_keys(mut self, keys: &[&'static str]) -> Self {
         if let Self::Keys(wanted) = &mut self
             && !keys.iter().all(|key| wanted.contains(*key))
         {
@@ -31,7 +31,7 @@ impl KeyFilter {
     }
 
     /// True if `key` is kept.
-    pub fn has(&self, key: &str) -> bool {
+    pub fn keeps(&self, key: &str) -> bool {
         match self {
             Self::All => true,
             Self::Keys(keys) => keys.contains(key),
@@ -47,13 +47,13 @@ mod tests {
     fn added_keys_are_kept_too() {
         let wanted = KeyFilter::keys(["id", "path"]);
         let shared = wanted.clone();
-        let more = wanted.and(&["id", "name"]);
+        let more = wanted.with_keys(&["id", "name"]);
         assert_eq!(
-            ["id", "path", "name", "other"].map(|key| more.has(key)),
+            ["id", "path", "name", "other"].map(|key| more.keeps(key)),
             [true, true, true, false]
         );
-        assert!(!shared.has("name"), "others who share it are not told");
-        assert_eq!(KeyFilter::All.and(&["id"]), KeyFilter::All);
-        assert!(KeyFilter::All.has("anything"));
+        assert!(!shared.keeps("name"), "others who share it are not told");
+        assert_eq!(KeyFilter::All.with_keys(&["id"]), KeyFilter::All);
+        assert!(KeyFilter::All.keeps("anything"));
     }
 }

@@ -251,14 +251,14 @@ impl<E: Copy> Op<E> {
 
     /// A request without arguments.
     pub const fn request(self) -> Request<E> {
-        Request::of(self.row)
+        Request::new(self.row)
     }
 }
 
-/// How many minutes `requests` take at `a_minute` of them. One minute's requests are sent at once;
-/// each further one takes a minute.
-pub fn minutes(requests: u64, a_minute: u64) -> u64 {
-    requests.saturating_sub(1) / a_minute.max(1)
+/// The number of minutes that `requests` take if at most `max_per_minute` are sent per minute. The
+/// requests of the first minute are sent at once.
+pub fn count_minutes(requests: u64, max_per_minute: u64) -> u64 {
+    requests.saturating_sub(1) / max_per_minute.max(1)
 }
 
 /// An operation of either effect.

@@ -1,4 +1,4 @@
-//! Ids that are not known yet because the same run creates the things.
+//! Placeholders for ids that are unknown until the same run creates the objects.
 //!
 //! A plan refers to such things by path. In a request, [`id_of`] takes the place of the id until
 //! the request is sent.
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_thing_that_a_body_names_by_path_may_have_to_come_first() {
-        let import = IMPORT_EXTGIT.request().after("acme/neo");
+        let import = IMPORT_EXTGIT.request().awaiting("acme/neo");
         assert_eq!(import.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
         assert!(import.with_ids(None, |_| None).is_ok(), "nothing is filled in");
     }

@@ -50,47 +50,47 @@ pub struct Request<E> {
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
     /// The arguments that name something by path, each with the id to send, once known.
-    named: Vec<(&'static str, Option<u64>)>,
+    named_arguments: Vec<(&'static str, Option<u64>)>,
     /// Whether `:id` is the id of the container that its own step creates.
     is_pending: bool,
     /// The paths of things that must be created first.
-    after: Vec<String>,
-    /// Fixed segments of the path that this service calls by another name.
-    renamed: Vec<(&'static str, String)>,
+    awaited_paths: Vec<String>,
+    /// Fixed segments of the path with other names on this service: (neutral word, name).
+    renamed_segments: Vec<(&'static str, String)>,
     query: Vec<(Cow<'static, str>, String)>,
     /// The body.
     pub body: RequestBody,
     /// Live values that the body also contains, because the service would reset fields that an edit
     /// lacks. They become stale.
-    repeated: LiveValues,
+    repeated_values: LiveValues,
     /// The fields of the body whose values must not be quoted, even plain ones.
     sensitive: Vec<Cow<'static, str>>,
     /// The fields of the body that contain an id which is not known yet.
-    naming: Vec<String>,
+    pending_fields: Vec<String>,
     /// Whether sending it again could undo later requests.
-    once: bool,
+    is_sent_once: bool,
     /// The keys to keep of the objects in the response.
-    wanted: KeyFilter,
+    kept_keys: KeyFilter,
     effect: PhantomData<E>,
 }
 
 impl<E> Request<E> {
     /// A request without arguments.
-    pub(super) const fn of(operation: &'static Operation) -> Self {
+    pub(super) const fn new(operation: &'static Operation) -> Self {
         Self {
             operation,
             arguments: Vec::new(),
-            named: Vec::new(),
+            named_arguments: Vec::new(),
             is_pending: false,
-            after: Vec::new(),
-            renamed: Vec::new(),
+            awaited_paths: Vec::new(),
+            renamed_segments: Vec::new(),
             query: Vec::new(),
             body: RequestBody::None,
-            repeated: LiveValues(Vec::new()),
+            repeated_values: LiveValues(Vec::new()),
             sensitive: Vec::new(),
-            naming: Vec::new(),
-            once: false,
-            wanted: KeyFilter::All,
+            pending_fields: Vec::new(),
+            is_sent_once: false,
+            kept_keys: KeyFilter::All,
             effect: PhantomData,
         }
     }
@@ -109,7 +109,7 @@ impl<E> Request<E> {
     /// Sets `:name` of the path template to the `id` of the thing at `path`. An unknown id is
     /// filled in when the request is sent.
     pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
-        self.named.push((name, id));
+        self.named_arguments.push((name, id));
         self.arg(name, path)
     }
 
@@ -126,8 +126,8 @@ impl<E> Request<E> {
     }
 
     /// Makes it wait for the thing at `path`, which must be created first.
-    pub fn after(mut self, path: &str) -> Self {
-        self.after.push(path.to_owned());
+    pub fn awaiting(mut self, path: &str) -> Self {
+        self.awaited_paths.push(path.to_owned());
         self
     }
 
@@ -144,7 +144,7 @@ impl<E> Request<E> {
             });
             *fields = renamed.collect();
         }
-        self.renamed.push((neutral, name.to_owned()));
+        self.renamed_segments.push((neutral, name.to_owned()));
         self
     }
 
@@ -170,7 +170,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Frees the room for more in its lists.
+    /// Frees unused capacity of its lists.
     pub fn shrink(&mut self) {
         self.arguments.shrink_to_fit();
         self.sensitive.shrink_to_fit();
@@ -181,24 +181,24 @@ impl<E> Request<E> {
 
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
     pub fn repeating(mut self, live: Object) -> Self {
-        self.repeated = LiveValues(live.into_iter().collect());
+        self.repeated_values = LiveValues(live.into_iter().collect());
         self
     }
 
     /// Keeps only the `wanted` keys of the objects in the response.
     pub fn keeping(mut self, wanted: KeyFilter) -> Self {
-        self.wanted = wanted;
+        self.kept_keys = wanted;
         self
     }
 
     /// Also keeps `keys` of the objects in the response.
     pub fn keeping_also(self, keys: &[&'static str]) -> Self {
-        Self { wanted: self.wanted.and(keys), ..self }
+        Self { kept_keys: self.kept_keys.with_keys(keys), ..self }
     }
 
     /// The keys to keep of the objects in the response.
-    pub const fn wanted(&self) -> &KeyFilter {
-        &self.wanted
+    pub const fn kept_keys(&self) -> &KeyFilter {
+        &self.kept_keys
     }
 
     /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never
@@ -223,22 +223,23 @@ impl<E> Request<E> {
             let value = self.body_fields().and_then(|body| body.get(name)?.plain());
             value.is_some_and(|json| !pending::paths(json).is_empty())
         };
-        self.naming = fields.into_iter().filter(waits).collect();
+        self.pending_fields = fields.into_iter().filter(waits).collect();
         self
     }
 
     /// The paths of the things that must be created before it can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
-        let named = self.naming.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
-        let missing = self.named.iter().filter(|(_, id)| id.is_none());
+        let named =
+            self.pending_fields.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
+        let missing = self.named_arguments.iter().filter(|(_, id)| id.is_none());
         let arguments = missing.filter_map(|(name, _)| self.argument(name));
-        let after = self.after.iter().map(String::as_str);
+        let after = self.awaited_paths.iter().map(String::as_str);
         named.flat_map(pending::paths).chain(arguments).chain(after)
     }
 
     /// The paths that its arguments name, whether their ids are known or not.
-    pub fn named(&self) -> impl Iterator<Item = &str> {
-        self.named.iter().filter_map(|(name, _)| self.argument(name))
+    pub fn named_paths(&self) -> impl Iterator<Item = &str> {
+        self.named_arguments.iter().filter_map(|(name, _)| self.argument(name))
     }
 
     /// The path that the argument `:name` names.
@@ -271,30 +272,32 @@ impl<E> Request<E> {
     ) -> Result<Self, String> {
         if self.is_pending {
             let path = self.argument("id").unwrap_or_default().to_owned();
-            self.named.push(("id", Some(container_id.ok_or(path)?)));
+            self.named_arguments.push(("id", Some(container_id.ok_or(path)?)));
             self.is_pending = false;
         }
-        for (name, resolved) in self.named.iter_mut().filter(|(_, resolved)| resolved.is_none()) {
+        for (name, resolved) in
+            self.named_arguments.iter_mut().filter(|(_, resolved)| resolved.is_none())
+        {
             let path = self.arguments.iter().find(|(argument, _)| argument == name);
             let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
             *resolved = Some(id(path).ok_or_else(|| path.to_owned())?);
         }
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
-            for name in &self.naming {
+            for name in &self.pending_fields {
                 if let Some(Value::Plain(json)) = fields.get_mut(name) {
                     pending::fill_in(json, &id)?;
                 }
             }
         }
-        if self.goes_by_path() { Err(self.path()) } else { Ok(self) }
+        if self.addresses_by_path() { Err(self.path()) } else { Ok(self) }
     }
 
     /// True if it addresses a group or project by path instead of by id.
-    pub fn goes_by_path(&self) -> bool {
+    pub fn addresses_by_path(&self) -> bool {
         let path = self.operation.path;
         let addresses_container =
             path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
-        let has_id = || match self.named.iter().find(|(argument, _)| *argument == "id") {
+        let has_id = || match self.named_arguments.iter().find(|(argument, _)| *argument == "id") {
             Some((_, Some(_))) => true,
             _ => self.argument("id").is_some_and(|id| id.parse::<u64>().is_ok()),
         };
@@ -304,19 +307,19 @@ impl<E> Request<E> {
     /// True if it becomes wrong when live state changes: it repeats live values, or it would create
     /// a duplicate of something that was created meanwhile.
     pub fn becomes_stale(&self) -> bool {
-        self.again() == RetrySafety::Second || self.repeated().next().is_some()
+        self.retry_safety() == RetrySafety::Second || self.repeated().next().is_some()
     }
 
-    /// Prevents a second sending while the first may still arrive: what it removes is added again
-    /// afterwards, and would be removed again.
-    pub fn once(mut self) -> Self {
-        self.once = true;
+    /// Prevents a resend: the removed entry is added again later, and a late second request would
+    /// remove it again.
+    pub fn without_resend(mut self) -> Self {
+        self.is_sent_once = true;
         self
     }
 
     /// The effect of sending it again.
-    pub fn again(&self) -> RetrySafety {
-        if self.once && !Bug::RemoveTwice.is_planted() {
+    pub fn retry_safety(&self) -> RetrySafety {
+        if self.is_sent_once && !Bug::RemoveTwice.is_planted() {
             RetrySafety::Second
         } else {
             self.operation.again
@@ -326,7 +329,7 @@ impl<E> Request<E> {
     /// The live values that it repeats, without those that its fields replace.
     pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
         let fields = self.body_fields();
-        let repeated = self.repeated.0.iter().map(|(name, value)| (name.as_str(), value));
+        let repeated = self.repeated_values.0.iter().map(|(name, value)| (name.as_str(), value));
         repeated.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
     }
 
@@ -346,19 +349,19 @@ impl<E> Request<E> {
 
     /// The path below `/api/v4` with every argument, without the query.
     pub fn path(&self) -> String {
-        self.path_with(|name| {
-            let (_, id) = self.named.iter().find(|(argument, _)| *argument == name)?;
+        self.build_path(|name| {
+            let (_, id) = self.named_arguments.iter().find(|(argument, _)| *argument == name)?;
             id.map(|id| id.to_string())
         })
     }
 
-    /// The path, with what `shown` has for an argument in its place.
-    fn path_with(&self, shown: impl Fn(&str) -> Option<String>) -> String {
+    /// The path. `shown` returns the text for an argument, if it replaces the argument's value.
+    fn build_path(&self, shown: impl Fn(&str) -> Option<String>) -> String {
         let mut path = String::with_capacity(2 * self.operation.path.len());
         for (at, segment) in self.operation.path.split('/').enumerate() {
             path.push_str(if at == 0 { "" } else { "/" });
             let Some(name) = segment.strip_prefix(':') else {
-                match self.renamed.iter().find(|(neutral, _)| *neutral == segment) {
+                match self.renamed_segments.iter().find(|(neutral, _)| *neutral == segment) {
                     Some((_, name)) => path.extend(encode(name)),
                     None => path.push_str(segment),
                 }
@@ -382,8 +385,8 @@ impl<E> Request<E> {
     /// is the same before and after the thing is created.
     pub fn shown_target(&self) -> String {
         // Entries of the same container are shown by name. Addresses contain it encoded.
-        let path = self.path_with(|name| {
-            self.named.iter().find(|(argument, _)| *argument == name)?;
+        let path = self.build_path(|name| {
+            self.named_arguments.iter().find(|(argument, _)| *argument == name)?;
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())
         });

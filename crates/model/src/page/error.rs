@@ -26,26 +26,27 @@ pub enum PageError {
     Unfinished,
 }
 
-/// What two headers or pages of one list contradict each other in: the list changed while it was read,
-/// or a proxy changed a response. Pages are counted from 1. The text contains no data of entries.
+/// A contradiction between two headers or pages of one list: the list changed while it was read, or
+/// a proxy changed a response. Pages are counted from 1. The text contains no data of entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Contradiction(pub(super) String);
 
 impl Contradiction {
-    /// About what page `page` of the list does.
-    pub(super) fn of(page: u64, does: &str) -> Self {
-        Self(format!("page {page} of the list {does}"))
+    /// A contradiction on page `page`. `text` is the end of a sentence that starts with "page N of
+    /// the list".
+    pub(super) fn on_page(page: u64, text: &str) -> Self {
+        Self(format!("page {page} of the list {text}"))
     }
 
     /// A page is not full although another page follows.
-    pub(super) fn short(page: u64, entries: usize, size: usize) -> Self {
+    pub(super) fn short_page(page: u64, entries: usize, size: usize) -> Self {
         let described = format!("has {entries} of {size} entries although another page follows");
-        Self::of(page, &described)
+        Self::on_page(page, &described)
     }
 
     /// A header is malformed.
-    pub(super) fn header(page: u64, header: &str) -> Self {
+    pub(super) fn malformed_header(page: u64, header: &str) -> Self {
         Self(format!("the `{header}` header of page {page} of the list cannot be understood"))
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Malformed;
 impl Headers {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let malformed = |header| move |Malformed| Contradiction::header(page, header);
+        let malformed = |header| move |Malformed| Contradiction::malformed_header(page, header);
         Ok(Self {
             page: number(headers, "X-Page").map_err(malformed("X-Page"))?,
             size: number(headers, "X-Per-Page")
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_number_is_one_number() {
         for name in ["X-Page", "X-Per-Page", "X-Total", "X-Total-Pages", "X-Next-Page"] {
-            let unclear = Err(Contradiction::header(3, name));
+            let unclear = Err(Contradiction::malformed_header(3, name));
             for pairs in [
                 &[(name, "many")][..],
                 &[(name, "-1")],
@@ -232,7 +232,7 @@ mod tests {
             }
             assert!(Headers::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");
         }
-        let unclear = Err(Contradiction::header(3, "X-Per-Page"));
+        let unclear = Err(Contradiction::malformed_header(3, "X-Per-Page"));
         assert_eq!(Headers::read(&headers(&[("x-per-page", "0")]), 3), unclear);
     }
 }

@@ -28,8 +28,8 @@
 //! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
 //!   that is `[]` and has no link to another.
 //!
-//! Anything else is a [`Contradiction`]. A list that is only searched ([`Pager::passing`]) does not
-//! need this; there, a contradiction is the end.
+//! Anything else is a [`Contradiction`]. A list that is only searched ([`Pager::for_search`]) does
+//! not need this; there, a contradiction is the end.
 
 mod error;
 mod headers;
@@ -58,7 +58,7 @@ const MAX_ENTRIES: usize = 100_000;
 const MAX_BYTES: usize = 64 << 20;
 
 /// The maximum number of pages of a filtered list.
-const MAX_FILTERED: u64 = 1_000;
+const MAX_FILTERED_PAGES: u64 = 1_000;
 
 /// A list that was read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,13 +95,13 @@ pub struct Rows {
     /// The keys that together identify an entry.
     pub keys: &'static [&'static str],
     /// Other keys that every entry has.
-    pub also: &'static [&'static str],
+    pub other_keys: &'static [&'static str],
 }
 
 impl Rows {
-    /// Entries that are identified by their id and also have the keys `also`.
+    /// Entries that are identified by their id and have the keys `also`, too.
     pub const fn with_id(also: &'static [&'static str]) -> Self {
-        Self { keys: &["id"], also }
+        Self { keys: &["id"], other_keys: also }
     }
 }
 
@@ -111,19 +111,19 @@ pub struct Pager {
     base: Request<Read>,
     state: ReadingState,
     /// Whether the list is read by keyset instead of by page number.
-    keyset: bool,
+    uses_keyset: bool,
     /// Whether all entries are kept, or only passed on.
-    keeps: bool,
+    keeps_entries: bool,
     /// Whether the service removes entries from pages, so that a short page means nothing.
-    filtered: bool,
+    is_filtered: bool,
     /// The keys that every entry must have.
     rows: Rows,
     /// The number of accepted pages.
-    pages: u64,
+    page_count: u64,
     /// The number of received entries.
-    received: u64,
+    received_count: u64,
     /// The size of the kept entries in bytes of JSON.
-    bytes: usize,
+    kept_bytes: usize,
     /// The kept entries, or those of the last page.
     objects: Vec<Object>,
     /// The identities of the kept entries.
@@ -134,7 +134,7 @@ pub struct Pager {
     total: Option<u64>,
     total_pages: Option<u64>,
     /// Whether the next page of a list by number may or must have entries.
-    expected: Expected,
+    expected: ExpectedEntries,
     /// The greatest id in a list by keyset.
     last_id: Option<u64>,
 }
@@ -143,7 +143,7 @@ pub struct Pager {
 #[derive(Debug)]
 enum ReadingState {
     /// The page at this position is next.
-    Ask(Position),
+    NextPage(Position),
     /// The end is proven, or reading was stopped.
     Ended,
     /// A page was refused.
@@ -163,7 +163,7 @@ enum Position {
 
 /// Whether the next page has entries, according to the pages so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expected {
+enum ExpectedEntries {
     /// Perhaps.
     Possible,
     /// Yes.
@@ -187,23 +187,23 @@ impl Pager {
             return Err(PageError::Filtered);
         }
         // Without keys, the whole content of an entry may be its identity.
-        let is_whole = rows.keys.is_empty();
-        let request = if is_whole { request.keeping(KeyFilter::All) } else { request };
-        Ok(Self { filtered: false, ..Self::shown(request, rows) })
+        let has_no_keys = rows.keys.is_empty();
+        let request = if has_no_keys { request.keeping(KeyFilter::All) } else { request };
+        Ok(Self { is_filtered: false, ..Self::for_filtered(request, rows) })
     }
 
     /// As [`new`](Self::new), for a list that the service filters after dividing it into pages: any
     /// page may be short or empty. It is read to the end that the responses announce, and never
-    /// gives a complete list ([`into_shown`](Self::into_shown)).
-    pub fn shown(request: Request<Read>, rows: Rows) -> Self {
-        let request = request.keeping_also(rows.keys).keeping_also(rows.also);
-        Self { keeps: true, filtered: true, rows, ..Self::passing(request) }
+    /// gives a complete list ([`into_visible`](Self::into_visible)).
+    pub fn for_filtered(request: Request<Read>, rows: Rows) -> Self {
+        let request = request.keeping_also(rows.keys).keeping_also(rows.other_keys);
+        Self { keeps_entries: true, is_filtered: true, rows, ..Self::for_search(request) }
     }
 
     /// As [`new`](Self::new), for a list that is only searched: each page is passed on and dropped,
     /// so a long list needs no more memory than a short one. It requests no more pages to prove the
     /// end, and never gives a complete list.
-    pub fn passing(request: Request<Read>) -> Self {
+    pub fn for_search(request: Request<Read>) -> Self {
         let keyset = request.operation.by_keyset
             && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE).keeping_also(&["id"]);
@@ -214,27 +214,27 @@ impl Pager {
         };
         Self {
             base,
-            state: ReadingState::Ask(if keyset { Position::Start } else { Position::Page(1) }),
-            keyset,
-            keeps: false,
-            filtered: false,
+            state: ReadingState::NextPage(if keyset { Position::Start } else { Position::Page(1) }),
+            uses_keyset: keyset,
+            keeps_entries: false,
+            is_filtered: false,
             rows: Rows::default(),
-            pages: 0,
-            received: 0,
-            bytes: 0,
+            page_count: 0,
+            received_count: 0,
+            kept_bytes: 0,
             objects: Vec::new(),
             identities: BTreeSet::new(),
             size: None,
             total: None,
             total_pages: None,
-            expected: Expected::Possible,
+            expected: ExpectedEntries::Possible,
             last_id: None,
         }
     }
 
     /// The next request; `None` at the end.
     pub fn next(&self) -> Option<Request<Read>> {
-        let ReadingState::Ask(position) = &self.state else { return None };
+        let ReadingState::NextPage(position) = &self.state else { return None };
         let request = self.base.clone();
         Some(match position {
             Position::Start => request,
@@ -254,27 +254,32 @@ impl Pager {
         headers: &HeaderMap,
         page: Vec<Object>,
     ) -> Result<&[Object], PageError> {
-        if !matches!(mem::replace(&mut self.state, ReadingState::Refused), ReadingState::Ask(_)) {
+        if !matches!(
+            mem::replace(&mut self.state, ReadingState::Refused),
+            ReadingState::NextPage(_)
+        ) {
             return Err(PageError::Unfinished);
         }
-        self.pages += 1;
-        if self.filtered && self.pages > MAX_FILTERED {
+        self.page_count += 1;
+        if self.is_filtered && self.page_count > MAX_FILTERED_PAGES {
             return Err(PageError::TooLong("1,000 pages"));
         }
-        self.received += page.len() as u64;
-        let before = if self.keeps { self.objects.len() } else { 0 };
-        if self.keeps {
+        self.received_count += page.len() as u64;
+        let first_new = if self.keeps_entries { self.objects.len() } else { 0 };
+        if self.keeps_entries {
             self.keep_entries(page)?;
         } else {
             self.objects = page;
         }
-        self.state = match self.position_after(headers, before) {
-            Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => ReadingState::Ask(position),
+        self.state = match self.position_after(headers, first_new) {
+            Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => {
+                ReadingState::NextPage(position)
+            }
             Ok(_) => ReadingState::Ended,
-            Err(_) if !self.keeps || Bug::TrustLists.is_planted() => ReadingState::Ended,
+            Err(_) if !self.keeps_entries || Bug::TrustLists.is_planted() => ReadingState::Ended,
             Err(contradiction) => return Err(contradiction.into()),
         };
-        Ok(&self.objects[before..])
+        Ok(&self.objects[first_new..])
     }
 
     /// The number of pages, if the service gives it. It does not for more than 10,000 records.
@@ -288,23 +293,24 @@ impl Pager {
     /// [`PageError::Unfinished`] if a request is left, a page was refused, or pages were only
     /// passed on.
     pub fn finish(self) -> Result<Complete<Object>, PageError> {
-        let whole = self.keeps && !self.filtered && matches!(self.state, ReadingState::Ended);
-        if whole { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
+        let is_complete =
+            self.keeps_entries && !self.is_filtered && matches!(self.state, ReadingState::Ended);
+        if is_complete { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
     }
 
     /// All entries that the service shows of a filtered list. Other entries may exist.
     ///
     /// # Errors
     /// [`PageError::Unfinished`] as in [`finish`](Self::finish).
-    pub fn into_shown(self) -> Result<Vec<Object>, PageError> {
-        let read = self.keeps && matches!(self.state, ReadingState::Ended);
-        if read { Ok(self.objects) } else { Err(PageError::Unfinished) }
+    pub fn into_visible(self) -> Result<Vec<Object>, PageError> {
+        let is_at_end = self.keeps_entries && matches!(self.state, ReadingState::Ended);
+        if is_at_end { Ok(self.objects) } else { Err(PageError::Unfinished) }
     }
 
     /// Keeps the entries of a page.
     fn keep_entries(&mut self, page: Vec<Object>) -> Result<(), PageError> {
-        self.bytes += page.iter().map(json_size).sum::<usize>();
-        if self.bytes > MAX_BYTES {
+        self.kept_bytes += page.iter().map(json_size).sum::<usize>();
+        if self.kept_bytes > MAX_BYTES {
             return Err(PageError::TooLong("64 MiB of JSON"));
         }
         if self.objects.len() + page.len() > MAX_ENTRIES {
@@ -312,7 +318,7 @@ impl Pager {
         }
         for object in page {
             if !self.identities.insert(self.identity(&object)?) {
-                return Err(Contradiction::of(self.pages, "repeats an entry").into());
+                return Err(Contradiction::on_page(self.page_count, "repeats an entry").into());
             }
             self.objects.push(object);
         }
@@ -322,16 +328,17 @@ impl Pager {
     /// The identity of an entry.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
         let needed = |key: &'static str| {
-            identifying_value(object, key).ok_or(PageError::Unidentified { page: self.pages, key })
+            identifying_value(object, key)
+                .ok_or(PageError::Unidentified { page: self.page_count, key })
         };
-        for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
+        for key in self.rows.other_keys.iter().filter(|_| !Bug::TrustRows.is_planted()) {
             // The value may be a mapping, such as an author.
             if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
                 needed(key)?;
             }
         }
         if self.rows.keys.is_empty() {
-            return Ok(usual_identity(object));
+            return Ok(default_identity(object));
         }
         let mut identity = String::new();
         for key in self.rows.keys {
@@ -347,11 +354,11 @@ impl Pager {
         headers: &HeaderMap,
         from: usize,
     ) -> Result<Option<Position>, Contradiction> {
-        let headers = Headers::read(headers, self.pages)?;
+        let headers = Headers::read(headers, self.page_count)?;
         self.total_pages = headers.total_pages.or(self.total_pages);
         if self.base.operation.unpaged && headers == Headers::default() {
             Ok(None)
-        } else if self.keyset {
+        } else if self.uses_keyset {
             self.position_by_id(&headers, from)
         } else {
             self.position_by_number(&headers, self.objects.len() - from)
@@ -371,25 +378,29 @@ impl Pager {
                 .and_then(Json::as_u64)
                 .filter(|id| self.last_id.is_none_or(|last| last < *id));
             self.last_id = Some(id.ok_or_else(|| {
-                Contradiction(format!("the ids on page {} of the list do not ascend", self.pages))
+                Contradiction(format!(
+                    "the ids on page {} of the list do not ascend",
+                    self.page_count
+                ))
             })?);
         }
         let entries = self.objects.len() - from;
         let size = headers.size.unwrap_or(PER_PAGE);
         let next = headers.link.as_ref().and_then(Option::as_ref);
         if entries == 0 {
-            let short = || Err(Contradiction::short(self.pages, entries, size));
+            let short = || Err(Contradiction::short_page(self.page_count, entries, size));
             return next.map_or(Ok(None), |_| short());
         }
         let Some(last) = self.last_id else { return Ok(None) };
         if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
-            let header = format!("the `Link` header of page {} of the list", self.pages);
+            let header = format!("the `Link` header of page {} of the list", self.page_count);
             return Err(Contradiction(format!("{header} leads backwards")));
         }
-        let more = next.is_some() || self.keeps || (headers.link.is_none() && entries >= size);
+        let has_more =
+            next.is_some() || self.keeps_entries || (headers.link.is_none() && entries >= size);
         let cursor =
             next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
-        Ok(more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
+        Ok(has_more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
     }
 
     /// The same for a list by number, after a page of `entries` entries.
@@ -398,7 +409,7 @@ impl Pager {
         headers: &Headers,
         entries: usize,
     ) -> Result<Option<Position>, Contradiction> {
-        let page = self.pages;
+        let page = self.page_count;
         if let Some(received) = headers.page.filter(|received| *received != page) {
             let what = format!("requested page {page} of the list, received page {received}");
             return Err(Contradiction(what));
@@ -406,35 +417,35 @@ impl Pager {
         let size = self.page_size(headers)?;
         if entries > size {
             let what = format!("has {entries} entries, more than the {size} of a page");
-            return Err(Contradiction::of(page, &what));
+            return Err(Contradiction::on_page(page, &what));
         }
-        if self.filtered {
+        if self.is_filtered {
             return self.position_in_filtered(headers, entries);
         }
         match self.expected {
-            Expected::Announced if entries == 0 => {
-                return Err(Contradiction::of(page, "is empty although it was announced"));
+            ExpectedEntries::Announced if entries == 0 => {
+                return Err(Contradiction::on_page(page, "is empty although it was announced"));
             }
-            Expected::Nothing if entries > 0 => {
+            ExpectedEntries::Nothing if entries > 0 => {
                 let what = "has entries although the page before it was the last";
-                return Err(Contradiction::of(page, what));
+                return Err(Contradiction::on_page(page, what));
             }
             _ => {}
         }
         let announced = self.announced_next(headers)?;
         let more = self.has_next(headers, announced)?;
-        let full = entries == size;
+        let is_full = entries == size;
         self.expected = match more {
-            Some(true) if !full => return Err(Contradiction::short(page, entries, size)),
-            Some(true) => Expected::Announced,
+            Some(true) if !is_full => return Err(Contradiction::short_page(page, entries, size)),
+            Some(true) => ExpectedEntries::Announced,
             _ if entries == 0 => return Ok(None),
-            None if full => Expected::Possible,
-            _ if !self.keeps => return Ok(None),
+            None if is_full => ExpectedEntries::Possible,
+            _ if !self.keeps_entries => return Ok(None),
             // A single wrong total would end the list too early here.
-            Some(false) if self.total.is_some() && (announced.is_some() || !full) => {
+            Some(false) if self.total.is_some() && (announced.is_some() || !is_full) => {
                 return Ok(None);
             }
-            _ => Expected::Nothing,
+            _ => ExpectedEntries::Nothing,
         };
         Ok(Some(Position::Page(page + 1)))
     }
@@ -449,9 +460,9 @@ impl Pager {
         let announced = self.announced_next(headers)?;
         self.keep_total(headers)?;
         let size = self.size.unwrap_or(PER_PAGE) as u64;
-        let by_total = self.total.map(|total| self.pages.saturating_mul(size) < total);
-        let more = announced.or(by_total).unwrap_or(entries > 0);
-        Ok(more.then_some(Position::Page(self.pages + 1)))
+        let by_total = self.total.map(|total| self.page_count.saturating_mul(size) < total);
+        let has_more = announced.or(by_total).unwrap_or(entries > 0);
+        Ok(has_more.then_some(Position::Page(self.page_count + 1)))
     }
 
     /// The number of entries in a full page.
@@ -459,8 +470,8 @@ impl Pager {
         let size = *self.size.get_or_insert(headers.size.unwrap_or(PER_PAGE));
         match headers.size {
             Some(other) if other != size => {
-                let does = format!("announces {other} entries per page, earlier pages {size}");
-                Err(Contradiction::of(self.pages, &does))
+                let text = format!("announces {other} entries per page, earlier pages {size}");
+                Err(Contradiction::on_page(self.page_count, &text))
             }
             _ => Ok(size),
         }
@@ -468,15 +479,19 @@ impl Pager {
 
     /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
     fn announced_next(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
-        let page = self.pages;
-        let page_of =
-            |link: &PageLink| link.page.ok_or_else(|| Contradiction::header(page, "Link"));
+        let page = self.page_count;
+        let page_of = |link: &PageLink| {
+            link.page.ok_or_else(|| Contradiction::malformed_header(page, "Link"))
+        };
         let by_link = headers.link.as_ref().map(|link| link.as_ref().map(page_of).transpose());
         let by_link = by_link.transpose()?;
         let mut named = [by_link, headers.next].into_iter().flatten().flatten();
         let named = named.find(|named| *named != page + 1);
         if let Some(next) = named {
-            return Err(Contradiction::of(page, &format!("announces page {next} as the next one")));
+            return Err(Contradiction::on_page(
+                page,
+                &format!("announces page {next} as the next one"),
+            ));
         }
         match (by_link, headers.next) {
             (Some(one), Some(other)) if one != other => {
@@ -495,7 +510,7 @@ impl Pager {
             && total < before
         {
             let does = format!("announces {total} entries in all, earlier pages {before}");
-            return Err(Contradiction::of(self.pages, &does));
+            return Err(Contradiction::on_page(self.page_count, &does));
         }
         self.total = headers.total.or(self.total);
         Ok(())
@@ -508,14 +523,14 @@ impl Pager {
         announced: Option<bool>,
     ) -> Result<Option<bool>, Contradiction> {
         self.keep_total(headers)?;
-        let (sent, Some(total)) = (self.received, self.total) else { return Ok(announced) };
+        let (sent, Some(total)) = (self.received_count, self.total) else { return Ok(announced) };
         match (sent.cmp(&total), announced) {
             (Ordering::Less, Some(false)) | (Ordering::Greater, _) => {
                 Err(Contradiction(format!("the service announced {total} entries and sent {sent}")))
             }
             (Ordering::Equal, Some(true)) => {
                 let does = format!("announces another page although all {total} entries were sent");
-                Err(Contradiction::of(self.pages, &does))
+                Err(Contradiction::on_page(self.page_count, &does))
             }
             (Ordering::Less, _) => Ok(Some(true)),
             (Ordering::Equal, _) => Ok(Some(false)),
@@ -524,7 +539,7 @@ impl Pager {
 }
 
 /// The identity of an entry without keys: its id, or key and scope for a variable, which has no id.
-fn usual_identity(object: &Object) -> String {
+fn default_identity(object: &Object) -> String {
     match (
         identifying_value(object, "id"),
         identifying_value(object, "key"),
@@ -538,7 +553,7 @@ fn usual_identity(object: &Object) -> String {
 
 /// A field that is present and not null.
 fn identifying_value<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
-    object.get(name).filter(|value| tells_apart(name, value))
+    object.get(name).filter(|value| is_identifying(name, value))
 }
 
 fn is_path(name: &str) -> bool {
@@ -547,7 +562,7 @@ fn is_path(name: &str) -> bool {
 
 /// True if `value` can identify something under this name: an id must be a number, a path must be
 /// text, and a mapping identifies nothing.
-pub fn tells_apart(name: &str, value: &Json) -> bool {
+pub fn is_identifying(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Object(_) => false,
         _ if matches!(name, "id" | "iid") || name.ends_with("_id") => value.is_u64(),
@@ -564,15 +579,15 @@ pub const fn whole(objects: Vec<Object>) -> Complete<Object> {
 
 /// The approximate size of an object as JSON.
 fn json_size(object: &Object) -> usize {
-    fn of(value: &Json) -> usize {
+    fn value_size(value: &Json) -> usize {
         match value {
             Json::Null | Json::Bool(_) | Json::Number(_) => 5,
             Json::String(text) => text.len() + 3,
-            Json::Array(items) => items.iter().map(of).sum::<usize>() + 2,
+            Json::Array(items) => items.iter().map(value_size).sum::<usize>() + 2,
             Json::Object(object) => json_size(object),
         }
     }
-    object.iter().map(|(key, value)| key.len() + 3 + of(value)).sum::<usize>() + 2
+    object.iter().map(|(key, value)| key.len() + 3 + value_size(value)).sum::<usize>() + 2
 }
 
 #[cfg(test)]

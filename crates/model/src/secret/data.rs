@@ -56,7 +56,7 @@ impl ValueWithSecrets {
 
 /// The reference or template that a mapping is written as, if it is one: `env`, `file` or `text`,
 /// and the text after it.
-pub fn written(json: &Json) -> Option<(&str, String)> {
+pub fn reference_parts(json: &Json) -> Option<(&str, String)> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     let (key, value) = object.iter().next()?;
     let is_reference = ["env", "file", "text"].contains(&&**key);
@@ -67,7 +67,7 @@ pub fn written(json: &Json) -> Option<(&str, String)> {
 
 /// True if a reference or a template is written in `json`.
 pub fn has_reference(json: &Json) -> bool {
-    written(json).is_some()
+    reference_parts(json).is_some()
         || match json {
             Json::Array(items) => items.iter().any(has_reference),
             Json::Object(object) => object.values().any(has_reference),

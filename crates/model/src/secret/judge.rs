@@ -1,5 +1,5 @@
-//! The one judgement over what may be a secret: by the name of a value, by its form, and by the
-//! secrecy of its field.
+//! Decides whether a value may be a secret: by its name, by its form, and by the secrecy of its
+//! field.
 //!
 //! Whatever leaves the program asks it: reports, snapshots, manifests, quotations and names of
 //! entries. In doubt, a value counts as a secret: leaving it out costs a line, but a secret in Git is
@@ -14,11 +14,11 @@ use serde::Deserialize;
 
 use crate::{
     field::Secrecy,
-    text::{mask_ranges, merged},
+    text::{mask_ranges, merge_ranges},
     value::{self, Json},
 };
 
-/// What secrets look like, which is data.
+/// Patterns of secrets, from `signs.yaml`.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
 struct Signs {
@@ -36,18 +36,18 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
 });
 
 /// The minimum length of a token, and of what follows its beginning.
-const SHORTEST: [usize; 2] = [16, 10];
+const MIN_TOKEN_LENGTHS: [usize; 2] = [16, 10];
 /// The minimum length of a value whose name is that of a secret, and of the secret in an address.
-const NAMED: usize = 8;
+const MIN_NAMED_LENGTH: usize = 8;
 /// The minimum length of a run of letters and digits that may be a secret.
-const LONG: usize = 20;
+const MIN_RUN_LENGTH: usize = 20;
 /// The minimum length if all of them are hexadecimal digits.
-const LONG_HEX: usize = 32;
+const MIN_HEX_LENGTH: usize = 32;
 /// The minimum entropy of a secret in bits per character.
-const BITS: f64 = 3.5;
+const MIN_ENTROPY_BITS: f64 = 3.5;
 /// Where a part that may be a secret can begin: `://`, `=`, a key, or a token.
 static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
-    let markers = [&["://", "=", KEY], &*SIGNS.tokens, &*SIGNS.like_tokens].concat();
+    let markers = [&["://", "=", PRIVATE_KEY_MARK], &*SIGNS.tokens, &*SIGNS.like_tokens].concat();
     let first_like = markers.len() - SIGNS.like_tokens.len();
     // Some beginnings start with another one.
     let longest = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
@@ -55,7 +55,7 @@ static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
 });
 
 /// What a private key has in its first line.
-const KEY: &str = "PRIVATE KEY";
+const PRIVATE_KEY_MARK: &str = "PRIVATE KEY";
 
 /// What may be secret, from the most certain on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub enum Credential {
 
 impl Credential {
     /// The object of a sentence such as "`description` has a token".
-    pub const fn noun(self) -> &'static str {
+    pub const fn noun_phrase(self) -> &'static str {
         match self {
             Self::Token => "a token",
             Self::PrivateKey => "a private key",
@@ -99,46 +99,49 @@ pub fn is_named_like_secret(name: &str) -> bool {
 /// The parts of `text`, a value of a field with this `secrecy`, that may be secret: ordered and
 /// merged. A sensitive value is never shown; of one, these are the reasons not to write it into a
 /// file either.
-pub fn secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
-    merged(find_candidates(text, secrecy).into_iter().map(|(_, range)| range).collect(), false)
+pub fn find_secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
+    merge_ranges(
+        find_candidates(text, secrecy).into_iter().map(|(_, range)| range).collect(),
+        false,
+    )
 }
 
-/// `text` without its [`secrets`].
-pub fn masked(text: &str, secrecy: Secrecy) -> Cow<'_, str> {
-    mask_ranges(text, &secrets(text, secrecy))
+/// Masks the parts of `text` that [`find_secrets`] returns.
+pub fn mask_text(text: &str, secrecy: Secrecy) -> Cow<'_, str> {
+    mask_ranges(text, &find_secrets(text, secrecy))
 }
 
 /// `url` without possible credentials.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
-    masked(url, Secrecy::Address)
+    mask_text(url, Secrecy::Address)
 }
 
 /// The name of an entry without what may be secret in it.
-pub fn masked_name(name: &str) -> String {
-    masked(name, Secrecy::Open).into_owned()
+pub fn mask_name(name: &str) -> String {
+    mask_text(name, Secrecy::Open).into_owned()
 }
 
 /// True if `text` has a part that may be secret.
 pub fn may_be_secret(text: &str, secrecy: Secrecy) -> bool {
-    masked(text, secrecy) != text
+    mask_text(text, secrecy) != text
 }
 
 /// True if a text in `value`, or in a list or mapping in it, has a part that may be secret.
-pub fn holds_secret(value: &Json, secrecy: Secrecy) -> bool {
+pub fn contains_secret(value: &Json, secrecy: Secrecy) -> bool {
     value::texts(value).any(|text| may_be_secret(text, secrecy))
 }
 
 /// A live value of a field with this `secrecy` as it may be shown; `None` if it is hidden.
-pub fn shown(value: &Json, secrecy: Secrecy) -> Option<Json> {
+pub fn showable_value(value: &Json, secrecy: Secrecy) -> Option<Json> {
     match (value, secrecy) {
         (_, Secrecy::Sensitive | Secrecy::Reference) => None,
         (Json::String(url), Secrecy::Address) => Some(mask_url(url).into()),
-        _ => (!holds_secret(value, Secrecy::Open)).then(|| value.clone()),
+        _ => (!contains_secret(value, Secrecy::Open)).then(|| value.clone()),
     }
 }
 
 /// The credential that is certainly in `text`.
-pub fn credential(text: &str) -> Option<Credential> {
+pub fn find_credential(text: &str) -> Option<Credential> {
     find_candidates(text, Secrecy::Open).into_iter().map(|(what, _)| what).min()
 }
 
@@ -147,14 +150,14 @@ pub fn has_random(text: &str) -> bool {
     text.split(|c| !is_token_char(c)).any(|part| is_random(part, false))
 }
 
-/// As [`secrets`], with the sort of each, in no order.
+/// As [`find_secrets`], with the type of each, unordered and not merged.
 fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
     let mut found = Vec::new();
     let (markers, first_like) = &*MARKERS;
     for marker in markers.find_iter(text) {
         let (start, end) = (marker.start(), marker.end());
         match marker.pattern().as_usize() {
-            // Also one within another.
+            // One URL can be inside another.
             0 => add_url_parts(text, end, &mut found),
             1 => found
                 .extend(secret_parameter(text, start).map(|range| (Credential::Parameter, range))),
@@ -174,8 +177,9 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
     let encoded = text.contains('%').then(|| text.split(ends)).into_iter().flatten();
     for part in encoded.filter(|part| part.contains('%')) {
         let decoded = percent_decode_str(part).decode_utf8_lossy();
-        let what =
-            Some(&decoded).filter(|decoded| *decoded != part).and_then(|text| credential(text));
+        let what = Some(&decoded)
+            .filter(|decoded| *decoded != part)
+            .and_then(|text| find_credential(text));
         found.extend(what.map(|what| (what, range_of(text, part))));
     }
     match secrecy {
@@ -186,12 +190,15 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
             let is_doubtful = |word: &str| {
                 is_random(word, true)
                     || word.split('/').any(|part| {
-                        SIGNS.beginnings.iter().any(|first| is_longer(part, first, NAMED))
+                        SIGNS
+                            .beginnings
+                            .iter()
+                            .any(|first| has_long_rest(part, first, MIN_NAMED_LENGTH))
                     })
             };
             let doubtful = words.filter(|word| is_doubtful(word));
             found.extend(doubtful.map(|word| (Credential::Doubt, range_of(text, word))));
-            found.extend(text.find(KEY).map(|at| (Credential::Doubt, at..text.len())));
+            found.extend(text.find(PRIVATE_KEY_MARK).map(|at| (Credential::Doubt, at..text.len())));
         }
     }
     found
@@ -203,9 +210,9 @@ fn range_of(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// True if `word` starts with `beginning` and has at least `least` more bytes.
-fn is_longer(word: &str, beginning: &str, least: usize) -> bool {
-    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= least)
+/// True if `word` starts with `beginning` and has at least `min_rest` more bytes.
+fn has_long_rest(word: &str, beginning: &str, min_rest: usize) -> bool {
+    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= min_rest)
 }
 
 /// The token at `start` whose beginning ends at `end`.
@@ -225,13 +232,13 @@ fn token_range(text: &str, start: usize, end: usize, is_like: bool) -> Option<Ra
         stop = end + at + c.len_utf8();
     }
     let (token, rest) = (&text[start..stop], &text[end..stop]);
-    let is_long = token.len() >= SHORTEST[0] && rest.len() >= SHORTEST[1];
+    let is_long = token.len() >= MIN_TOKEN_LENGTHS[0] && rest.len() >= MIN_TOKEN_LENGTHS[1];
     (is_long && (!is_like || is_random(rest, false))).then_some(start..stop)
 }
 
-/// The private key whose first line has [`KEY`] at `at`.
+/// The private key whose first line has [`PRIVATE_KEY_MARK`] at `at`.
 fn private_key_range(text: &str, at: usize) -> Option<Range<usize>> {
-    let rest = text[at + KEY.len()..].trim_start_matches(" BLOCK");
+    let rest = text[at + PRIVATE_KEY_MARK.len()..].trim_start_matches(" BLOCK");
     let start = text[..at].rfind("-----").filter(|_| rest.starts_with("-----"))?;
     if !text[start..].starts_with("-----BEGIN") {
         return None;
@@ -253,7 +260,8 @@ fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
 
 /// True if `value` may be a secret because of its name.
 fn is_secret_parameter(name: &str, value: &str) -> bool {
-    value.chars().take_while(|c: &char| is_token_char(*c) || ".~%@!:".contains(*c)).count() >= NAMED
+    value.chars().take_while(|c: &char| is_token_char(*c) || ".~%@!:".contains(*c)).count()
+        >= MIN_NAMED_LENGTH
         && is_named_like_secret(name)
         && !is_placeholder(value)
 }
@@ -312,7 +320,7 @@ fn classify_user(text: &str, start: usize, length: usize) -> Credential {
     let is_ssh = text[..start].ends_with("ssh://");
     let (user, password) = information.split_once(':').unwrap_or((information, ""));
     match password {
-        "" if !is_ssh && user.len() >= SHORTEST[0] && user.contains(char::is_numeric) => {
+        "" if !is_ssh && user.len() >= MIN_TOKEN_LENGTHS[0] && user.contains(char::is_numeric) => {
             Credential::Token
         }
         "" => Credential::Doubt,
@@ -335,7 +343,7 @@ fn add_path_parts(
         (at == 0 || whole[..at].ends_with('.') && !whole[..at].contains('/'))
             .then_some(host + at + address.len())
     }) {
-        let is_open = query - rest < NAMED;
+        let is_open = query - rest < MIN_NAMED_LENGTH;
         let what = if is_open { Credential::Doubt } else { Credential::Address };
         found.extend((rest < query).then_some((what, rest..query)));
         return;
@@ -368,7 +376,7 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     if let Some((scheme, _)) = text.split_once("://")
         && SCHEMES.iter().any(|expected| expected.eq_ignore_ascii_case(scheme))
     {
-        return Some(secrets(text, Secrecy::Address));
+        return Some(find_secrets(text, Secrecy::Address));
     }
     // Without a scheme, the start of the host is unknown: everything before an `@` may be a
     // password, including slashes.
@@ -388,23 +396,23 @@ fn is_token_char(c: char) -> bool {
 /// True if a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
 /// only `with_hex`.
 fn is_random(run: &str, with_hex: bool) -> bool {
-    if run.len() < LONG {
+    if run.len() < MIN_RUN_LENGTH {
         return false;
     }
     let hex: String = run.chars().filter(|c| *c != '-').collect();
     let has_char = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
-    let is_hex = hex.len() >= LONG_HEX && hex.chars().all(|c| c.is_ascii_hexdigit());
+    let is_hex = hex.len() >= MIN_HEX_LENGTH && hex.chars().all(|c| c.is_ascii_hexdigit());
     if is_hex {
         return with_hex && has_char(char::is_ascii_digit);
     }
     // Words joined by separators, as in paths, are not a run.
     let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
     let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
-    let kinds = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
-    longest.len() >= LONG
-        && kinds >= 2
+    let class_count = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
+    longest.len() >= MIN_RUN_LENGTH
+        && class_count >= 2
         && has_char(char::is_ascii_digit)
-        && entropy(longest) >= BITS
+        && entropy(longest) >= MIN_ENTROPY_BITS
 }
 
 /// The entropy of `text` in bits per character, from the frequency of its characters.
@@ -525,7 +533,7 @@ mod tests {
             "max-age=31536000; includeSubDomains",
             "DE,FR,NL",
         ] {
-            assert_eq!(credential(value), None, "{value}");
+            assert_eq!(find_credential(value), None, "{value}");
             assert!(!may_be_secret(value, Secrecy::Open), "{value}");
         }
     }
@@ -578,11 +586,11 @@ mod tests {
             ),
             ("/variables/https%3A%2F%2Fbob%3Ahunter2%40h", "/variables/***"),
         ] {
-            assert_eq!(masked(text, Secrecy::Open), shown);
+            assert_eq!(mask_text(text, Secrecy::Open), shown);
             let sentence = format!("See {text} for more.");
             let expected = format!("See {shown} for more.");
-            assert_eq!(masked(&sentence, Secrecy::Open), expected);
-            assert_eq!(masked(&expected, Secrecy::Open), expected, "a second time");
+            assert_eq!(mask_text(&sentence, Secrecy::Open), expected);
+            assert_eq!(mask_text(&expected, Secrecy::Open), expected, "a second time");
         }
     }
 
@@ -590,7 +598,7 @@ mod tests {
     fn each_beginning_of_a_token_is_found_whatever_follows() {
         for beginning in &SIGNS.tokens {
             let token = format!("{beginning}plain-rest-of-a-token");
-            assert_eq!(credential(&token), Some(Credential::Token), "{token}");
+            assert_eq!(find_credential(&token), Some(Credential::Token), "{token}");
         }
     }
 
@@ -616,7 +624,7 @@ mod tests {
             ("https://hooks.slack.com/services/", None),
             ("key-2099", None),
         ] {
-            assert_eq!(credential(value).map(Credential::noun), expected, "{value}");
+            assert_eq!(find_credential(value).map(Credential::noun_phrase), expected, "{value}");
         }
     }
 
@@ -670,9 +678,9 @@ mod tests {
         #[test]
         fn any_text_can_be_masked_and_twice_is_as_once(text in r"(\PC|\p{C}|[:/@?&=#%-]){0,40}") {
             for secrecy in [Secrecy::Open, Secrecy::Address, Secrecy::Sensitive] {
-                let once = masked(&format!("://{text}"), secrecy).into_owned();
+                let once = mask_text(&format!("://{text}"), secrecy).into_owned();
                 if secrecy == Secrecy::Open {
-                    prop_assert_eq!(masked(&once, secrecy), &*once);
+                    prop_assert_eq!(mask_text(&once, secrecy), &*once);
                 }
             }
         }

@@ -17,16 +17,16 @@ use crate::{
 };
 
 use super::{
-    Allowed, Reference, Secret, TextPiece, is_encoded, is_reserved, judge,
-    matcher::{MARK, SecretMatcher},
+    AllowedVariables, Reference, Secret, TextPiece, is_encoded, is_reserved, judge,
+    matcher::{SECRET_MARK, SecretMatcher},
     names::TOKEN_NAMES,
 };
 
 /// The maximum size of a file that a manifest refers to, in MiB.
-const MAX_FILE: u64 = 1;
+const MAX_FILE_MIB: u64 = 1;
 
 /// The maximum size of a file on a command line, in MiB: the limit of the service for attachments.
-const MAX_TYPED_FILE: u64 = 10;
+const MAX_COMMAND_FILE_MIB: u64 = 10;
 
 /// Why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,11 +82,11 @@ pub struct Secrets {
     /// The folder that contains all files; `None` if files may be anywhere.
     root: Option<PathBuf>,
     environment: BTreeMap<String, Secret>,
-    allowed: Allowed,
+    allowed: AllowedVariables,
     token: Option<OwnToken>,
-    found: BTreeMap<Reference, Result<Secret, UnresolvedReference>>,
+    results: BTreeMap<Reference, Result<Secret, UnresolvedReference>>,
     matcher: SecretMatcher,
-    /// Whether only known secrets are redacted.
+    /// If true, only known secrets are redacted, and other credentials stay visible.
     shows_credentials: bool,
 }
 
@@ -114,7 +114,7 @@ impl OwnToken {
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets")
-            .field("references", &self.found.keys().collect::<Vec<_>>())
+            .field("references", &self.results.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
@@ -141,7 +141,7 @@ impl Secrets {
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
         let mut matcher = SecretMatcher::default();
         matcher.add(token.expose());
-        self.also_redact(token.clone());
+        self.add_redaction(token.clone());
         self.token =
             Some(OwnToken { token, matcher, file: file.and_then(|file| file.canonicalize().ok()) });
         self
@@ -149,17 +149,17 @@ impl Secrets {
 
     /// Lets manifests only name the environment variables in `allowed`.
     #[must_use]
-    pub fn allowing(self, allowed: Allowed) -> Self {
+    pub fn with_allowed_variables(self, allowed: AllowedVariables) -> Self {
         Self { allowed, ..self }
     }
 
     /// Also redacts `secret`.
-    pub fn also_redact(&mut self, secret: Secret) {
+    pub fn add_redaction(&mut self, secret: Secret) {
         self.matcher.add(secret.expose());
     }
 
     /// Also redacts each run of `length` characters of `secret`.
-    pub fn also_redact_pieces(&mut self, secret: &Secret, length: usize) {
+    pub fn add_piece_redactions(&mut self, secret: &Secret, length: usize) {
         self.matcher.add_pieces(secret.expose(), length);
     }
 
@@ -167,9 +167,9 @@ impl Secrets {
     pub fn resolve(&mut self, references: impl IntoIterator<Item = impl Borrow<Reference>>) {
         for reference in references {
             let reference = reference.borrow();
-            if !self.found.contains_key(reference) {
+            if !self.results.contains_key(reference) {
                 let found = self.resolve_one(reference);
-                self.found.insert(reference.clone(), found);
+                self.results.insert(reference.clone(), found);
             }
         }
     }
@@ -179,19 +179,19 @@ impl Secrets {
         for path in uploads {
             let path = path.as_ref();
             if let Err(missing @ UnresolvedReference::OwnToken(_)) = self.read_file(path) {
-                self.found.insert(Reference::File(path.to_owned()), Err(missing));
+                self.results.insert(Reference::File(path.to_owned()), Err(missing));
             }
         }
     }
 
     /// The secret of a resolved reference; `None` if it is missing or was not requested.
     pub fn get(&self, reference: &Reference) -> Option<&Secret> {
-        self.found.get(reference)?.as_ref().ok()
+        self.results.get(reference)?.as_ref().ok()
     }
 
     /// The value of a reference whose parts were resolved, as it is sent: text, or data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
-        let resolved = self.found.get(reference).cloned();
+        let resolved = self.results.get(reference).cloned();
         let secret = resolved.unwrap_or_else(|| self.compose_value(reference)).ok()?;
         match reference {
             Reference::Data(_) => serde_json::from_str(secret.expose()).ok(),
@@ -200,14 +200,16 @@ impl Secrets {
     }
 
     /// Why `reference` could not be resolved, if it could not.
-    pub fn why_missing(&self, reference: &Reference) -> Option<&UnresolvedReference> {
+    pub fn missing_reason(&self, reference: &Reference) -> Option<&UnresolvedReference> {
         let mut parts = [reference].into_iter().chain(reference.sources());
-        parts.find_map(|part| self.found.get(part)?.as_ref().err())
+        parts.find_map(|part| self.results.get(part)?.as_ref().err())
     }
 
     /// Every reference that could not be resolved, with the reason.
     pub fn missing(&self) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
-        self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
+        self.results
+            .iter()
+            .filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
     }
 
     /// The bytes of an upload. It must be a regular file of at most 10 MiB; with a root, it must be
@@ -231,7 +233,7 @@ impl Secrets {
         if secret.expose().is_empty() {
             return Err(UnresolvedReference::Empty(reference.clone()));
         }
-        self.also_redact(secret.clone());
+        self.add_redaction(secret.clone());
         let is_token = self.contains_token(reference, secret.expose().as_bytes());
         if is_token { Err(UnresolvedReference::OwnToken(reference.clone())) } else { Ok(secret) }
     }
@@ -239,7 +241,7 @@ impl Secrets {
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
     /// it needs that.
     fn compose_value(&self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
-        let found = |source: &Reference| match self.found.get(source) {
+        let found = |source: &Reference| match self.results.get(source) {
             Some(found) => Ok(found.clone()?),
             None => self.compose_value(source),
         };
@@ -299,7 +301,7 @@ impl Secrets {
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let read = match &self.root {
             Some(root) => read_below(root, path),
-            None => read_regular(Path::new(path), MAX_TYPED_FILE),
+            None => read_regular(Path::new(path), MAX_COMMAND_FILE_MIB),
         };
         read.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
@@ -343,8 +345,8 @@ impl Secrets {
     /// `text` with every known secret redacted, and every credential that the [judge] finds masked. A
     /// second redaction changes nothing.
     pub fn redact(&self, text: &str) -> String {
-        let text = self.redacted(text);
-        match judge::masked(&text, Secrecy::Open) {
+        let text = self.redact_known(text);
+        match judge::mask_text(&text, Secrecy::Open) {
             _ if self.shows_credentials => text.into_owned(),
             Cow::Borrowed(_) => text.into_owned(),
             Cow::Owned(masked) => masked,
@@ -353,8 +355,8 @@ impl Secrets {
 
     /// `text` with every known secret redacted: unchanged, escaped or encoded. Without a copy if
     /// there is none.
-    pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        replace_ranges(text, &self.find(text), MARK)
+    pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        replace_ranges(text, &self.find(text), SECRET_MARK)
     }
 }
 
@@ -373,7 +375,7 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
             return Err("symbolic links are not followed".into());
         }
     }
-    read_regular(&full, MAX_FILE)
+    read_regular(&full, MAX_FILE_MIB)
 }
 
 /// The bytes of a regular file of at most `limit` MiB.
@@ -443,18 +445,21 @@ mod tests {
             let whole = format!("{before}{value}{after}");
             assert_eq!(secrets.get(&reference).map(Secret::expose), Some(&*whole), "{reference}");
             let redacted = secrets.redact(&format!("{value} is shown"));
-            assert_eq!(redacted, format!("{MARK} is shown"), "{reference}");
+            assert_eq!(redacted, format!("{SECRET_MARK} is shown"), "{reference}");
         }
         let mut none = secrets(&[]);
         let reference = text("https://bot:", "@h/x");
         none.resolve([&reference]);
-        assert_eq!(none.why_missing(&reference), Some(&UnresolvedReference::Env("TOKEN".into())));
+        assert_eq!(
+            none.missing_reason(&reference),
+            Some(&UnresolvedReference::Env("TOKEN".into()))
+        );
         let mut reserved = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
         let reference =
             Reference::Text(vec![TextPiece::Secret(Reference::Env("CI_JOB_TOKEN".into()))]);
         reserved.resolve([&reference]);
         assert_eq!(
-            reserved.why_missing(&reference),
+            reserved.missing_reason(&reference),
             Some(&UnresolvedReference::Reserved("CI_JOB_TOKEN".into()))
         );
     }
@@ -521,8 +526,8 @@ mod tests {
         let mut secrets = Secrets::new(folder, variables)
             .with_own_token(Secret::new(TOKEN), Some(&folder.join("token")));
         secrets.resolve([reference]);
-        assert_eq!(secrets.get(reference).is_some(), secrets.why_missing(reference).is_none());
-        secrets.why_missing(reference).cloned()
+        assert_eq!(secrets.get(reference).is_some(), secrets.missing_reason(reference).is_none());
+        secrets.missing_reason(reference).cloned()
     }
 
     #[test]
@@ -539,7 +544,7 @@ mod tests {
         ] {
             assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), own, "{value}");
         }
-        for value in ["glpat-token-of-another", "glpat-token", MARK] {
+        for value in ["glpat-token-of-another", "glpat-token", SECRET_MARK] {
             assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
         }
         let mut short = Secrets::new(
@@ -590,7 +595,7 @@ mod tests {
                 .map(|name| (name.to_owned(), "a value of some length".to_owned()))
         };
         let mut secrets = Secrets::new(nowhere, environment())
-            .allowing(Allowed::only(["SHOP_*", "CI_*"]).unwrap());
+            .with_allowed_variables(AllowedVariables::matching(["SHOP_*", "CI_*"]).unwrap());
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);

@@ -16,31 +16,33 @@ use super::view::View;
 use crate::text;
 
 /// The replacement for a secret.
-pub const MARK: &str = "[secret]";
+pub const SECRET_MARK: &str = "[secret]";
 
 /// The minimum length in bytes: shorter texts would match ordinary words. Types protect shorter
 /// secrets.
-const SHORTEST: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 
 /// From this length in bytes on, a secret is matched in any case and without its white space.
-const DISTINCT: usize = 16;
+const MIN_DISTINCT_BYTES: usize = 16;
 
 /// The number of bytes of a form in the automaton; the rest is compared directly. Otherwise a large
 /// file would need a larger automaton.
-const LOOKED_FOR: usize = 64;
+const MAX_PREFIX_BYTES: usize = 64;
 
 /// The maximum number of nested escapes, and of nested encodings.
-const DEEPEST: usize = 3;
+const MAX_NESTING: usize = 3;
 
-/// How many bytes of a text are searched at once: a search needs some twenty bytes for each.
-const WINDOW: usize = 1 << 18;
+/// The number of bytes of a text that are searched at once: a search needs about twenty bytes of
+/// memory for each.
+const WINDOW_BYTES: usize = 1 << 18;
 
-/// How many bytes more, so that a secret is in one window as a whole. Escapes and encodings make it
-/// longer.
-const OVERLAP: usize = 1 << 16;
+/// The number of bytes by which windows overlap, so that each secret is in one window as a whole.
+/// Escapes and encodings make a secret longer.
+const OVERLAP_BYTES: usize = 1 << 16;
 
-/// How many times longer, at most, where that is more than [`OVERLAP`].
-const LONGER: usize = 64;
+/// The maximum factor by which escapes and encodings make a secret longer. Used if it gives more
+/// than [`OVERLAP_BYTES`].
+const MAX_EXPANSION: usize = 64;
 
 /// A set of secrets.
 #[derive(Clone, Default)]
@@ -59,10 +61,11 @@ impl SecretMatcher {
         self.finder = OnceLock::new();
     }
 
-    /// Adds each run of `length` characters of `secret` that has at least [`SHORTEST`] bytes.
+    /// Adds each run of `length` characters of `secret`.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
-        let folded = String::from_utf8_lossy(View::of(secret.as_bytes()).without_escapes().bytes())
-            .into_owned();
+        let folded =
+            String::from_utf8_lossy(View::from_text(secret.as_bytes()).without_escapes().bytes())
+                .into_owned();
         for whole in [secret, &folded] {
             let chars: Vec<char> = whole.chars().collect();
             let pieces = chars.windows(length).map(|piece| String::from_iter(piece).into_bytes());
@@ -74,14 +77,18 @@ impl SecretMatcher {
     /// The ranges of secrets in `text`, ordered and merged.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         // A text in one window needs no overlap.
-        let forms = self.forms.iter().filter(|_| text.len() > WINDOW);
+        let forms = self.forms.iter().filter(|_| text.len() > WINDOW_BYTES);
         let longest = forms.map(|form| form.len()).max().unwrap_or_default();
-        self.find_in_windows(text, WINDOW, OVERLAP.max(longest.saturating_mul(LONGER)))
+        self.find_in_windows(
+            text,
+            WINDOW_BYTES,
+            OVERLAP_BYTES.max(longest.saturating_mul(MAX_EXPANSION)),
+        )
     }
 
     /// As [`Self::find`], in windows that begin at lines.
     fn find_in_windows(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
-        if self.forms.is_empty() || text.len() < SHORTEST {
+        if self.forms.is_empty() || text.len() < MIN_SECRET_BYTES {
             return Vec::new();
         }
         let everything = 0..text.len();
@@ -95,9 +102,9 @@ impl SecretMatcher {
             if u32::try_from(end - from).is_err() {
                 return [everything].into();
             }
-            let mut search = SecretSearch { finder, automaton, found: Vec::new() };
-            search.search_layers(&View::of(&text.as_bytes()[from..end]), 0);
-            found.extend(search.found.into_iter().map(|at| from + at.start..from + at.end));
+            let mut search = SecretSearch { finder, automaton, ranges: Vec::new() };
+            search.search_layers(&View::from_text(&text.as_bytes()[from..end]), 0);
+            found.extend(search.ranges.into_iter().map(|at| from + at.start..from + at.end));
             from = if end == text.len() { end } else { next };
         }
         if found.is_empty() {
@@ -105,7 +112,7 @@ impl SecretMatcher {
         }
         // Marks are included, so that a secret which is a part of the mark is not replaced in it,
         // and a second redaction changes nothing.
-        let marks = text.match_indices(MARK).map(|(at, mark)| at..at + mark.len());
+        let marks = text.match_indices(SECRET_MARK).map(|(at, mark)| at..at + mark.len());
         merge_whole_chars(text, found.into_iter().chain(marks).collect())
     }
 }
@@ -118,20 +125,20 @@ fn next_line(text: &str, from: usize) -> usize {
 
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
-    let raw = View::of(secret.as_bytes());
+    let raw = View::from_text(secret.as_bytes());
     let mut folded = raw.without_escapes().bytes().to_vec();
     // Together with following text, this could be an escape.
     while folded.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let with_plus = folded.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let solid = without_whitespace(&raw).bytes().to_vec();
+    let unbroken = without_whitespace(&raw).bytes().to_vec();
     let mut forms = vec![secret.into()];
-    if solid.len() >= SHORTEST {
+    if unbroken.len() >= MIN_SECRET_BYTES {
         forms.extend([folded, with_plus]);
     }
-    if solid.len() >= DISTINCT {
-        forms.push(solid);
+    if unbroken.len() >= MIN_DISTINCT_BYTES {
+        forms.push(unbroken);
     }
-    forms.retain(|form| form.len() >= SHORTEST);
+    forms.retain(|form| form.len() >= MIN_SECRET_BYTES);
     forms
 }
 
@@ -150,7 +157,7 @@ fn merge_whole_chars(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usi
             range.end += 1;
         }
     }
-    text::merged(found, false)
+    text::merge_ranges(found, false)
 }
 
 /// Finds forms by their beginnings. If the automaton cannot be built because it is too large,
@@ -168,7 +175,7 @@ impl FormFinder {
     fn new(forms: &BTreeSet<Arc<[u8]>>) -> Self {
         let mut by_beginning: BTreeMap<Vec<u8>, Vec<Arc<[u8]>>> = BTreeMap::new();
         for form in forms {
-            let beginning = form[..form.len().min(LOOKED_FOR)].to_ascii_lowercase();
+            let beginning = form[..form.len().min(MAX_PREFIX_BYTES)].to_ascii_lowercase();
             by_beginning.entry(beginning).or_default().push(Arc::clone(form));
         }
         let automaton = AhoCorasick::builder()
@@ -176,7 +183,7 @@ impl FormFinder {
             .ascii_case_insensitive(true)
             .build(by_beginning.keys())
             .ok();
-        let shortest = forms.iter().map(|form| form.len()).min().unwrap_or(SHORTEST);
+        let shortest = forms.iter().map(|form| form.len()).min().unwrap_or(MIN_SECRET_BYTES);
         Self { automaton, forms: by_beginning.into_values().collect(), shortest }
     }
 }
@@ -241,7 +248,7 @@ struct SecretSearch<'f> {
     finder: &'f FormFinder,
     automaton: &'f AhoCorasick,
     /// The ranges found so far.
-    found: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
 }
 
 impl SecretSearch<'_> {
@@ -268,7 +275,7 @@ impl SecretSearch<'_> {
         }
         let folded = view.without_escapes();
         self.search_plain(folded.bytes(), |range| folded.source(range));
-        let below = view.unescaped().filter(|_| layer < DEEPEST)?;
+        let below = view.unescaped().filter(|_| layer < MAX_NESTING)?;
         Some(self.search_escaped(&below, layer + 1).unwrap_or(below))
     }
 
@@ -277,9 +284,9 @@ impl SecretSearch<'_> {
         for beginning in self.automaton.find_overlapping_iter(bytes) {
             let (start, end) = (beginning.start(), beginning.end());
             let forms = &self.finder.forms[beginning.pattern()];
-            let most =
+            let lengths =
                 forms.iter().filter_map(|form| common_prefix(&bytes[start..], form, end - start));
-            self.found.extend(most.max().map(|length| source(start..start + length)));
+            self.ranges.extend(lengths.max().map(|length| source(start..start + length)));
         }
     }
 
@@ -306,7 +313,7 @@ impl SecretSearch<'_> {
                     view.source(first + within.start..first + within.end + padding)
                 };
                 self.search_plain(&decoded, source);
-                if depth < DEEPEST {
+                if depth < MAX_NESTING {
                     self.search_decoded(&decoded, source, depth + 1);
                 }
             }
@@ -338,13 +345,13 @@ impl SecretSearch<'_> {
 }
 
 /// The length of the common beginning of `text` and `form`, if it is long enough. The first
-/// `looked_for` bytes are known to be equal apart from case.
-fn common_prefix(text: &[u8], form: &[u8], looked_for: usize) -> Option<usize> {
-    if form.len() < DISTINCT {
+/// `prefix_length` bytes are known to be equal apart from case.
+fn common_prefix(text: &[u8], form: &[u8], prefix_length: usize) -> Option<usize> {
+    if form.len() < MIN_DISTINCT_BYTES {
         return text.starts_with(form).then_some(form.len());
     }
-    let more = text[looked_for..].iter().zip(&form[looked_for..]);
-    Some(looked_for + more.take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count())
+    let more = text[prefix_length..].iter().zip(&form[prefix_length..]);
+    Some(prefix_length + more.take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count())
 }
 
 #[cfg(test)]
@@ -363,7 +370,7 @@ mod tests {
     }
 
     fn struck(known: &SecretMatcher, text: &str) -> String {
-        text::replace_ranges(text, &known.find(text), MARK).into_owned()
+        text::replace_ranges(text, &known.find(text), SECRET_MARK).into_owned()
     }
 
     #[test]
@@ -394,7 +401,7 @@ mod tests {
             ] {
                 let once = struck(&known, &text);
                 assert_eq!(struck(&known, &once), once, "{secret}: {text}");
-                assert_eq!(once.replace(MARK, ""), "is .", "{secret}: {text}");
+                assert_eq!(once.replace(SECRET_MARK, ""), "is .", "{secret}: {text}");
             }
         }
     }
@@ -416,11 +423,15 @@ mod tests {
     fn forms_are_prepared_once_and_not_for_every_text() {
         let mut known = known(["one secret"]);
         let finder = |known: &SecretMatcher| known.finder.get().map(std::ptr::from_ref);
-        assert_eq!((finder(&known), struck(&known, "one secret")), (None, MARK.to_owned()));
+        assert_eq!((finder(&known), struck(&known, "one secret")), (None, SECRET_MARK.to_owned()));
         let first = finder(&known);
-        assert!(first.is_some() && struck(&known, "one secret") == MARK && finder(&known) == first);
+        assert!(
+            first.is_some()
+                && struck(&known, "one secret") == SECRET_MARK
+                && finder(&known) == first
+        );
         known.add("another");
-        assert_eq!((finder(&known), struck(&known, "another")), (None, MARK.to_owned()));
+        assert_eq!((finder(&known), struck(&known, "another")), (None, SECRET_MARK.to_owned()));
     }
 
     type Writing = (&'static str, fn(&str) -> String);
@@ -493,7 +504,7 @@ mod tests {
     fn left(known: &SecretMatcher, text: &str) -> Option<String> {
         let found = known.find(text);
         let all = struck(known, text);
-        (!found.is_empty()).then(|| all.replace(MARK, ""))
+        (!found.is_empty()).then(|| all.replace(SECRET_MARK, ""))
     }
 
     #[test]
@@ -562,7 +573,7 @@ mod tests {
             ways in proptest::collection::vec(0..20_usize, 0..3),
             before in r#"[a-z "/=]{0,9}[ "=:]"#,
         ) {
-            prop_assume!(secret.trim().len() >= DISTINCT);
+            prop_assume!(secret.trim().len() >= MIN_DISTINCT_BYTES);
             let writings = writings();
             let text = ways.iter().fold(secret.clone(), |text, way| (writings[*way].1)(&text));
             let text = format!("{before}{text}.");

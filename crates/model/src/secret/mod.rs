@@ -21,10 +21,10 @@ use serde_json::{Value as Json, json};
 
 use crate::text::MASK;
 
-pub use data::{ValueWithSecrets, has_reference, written};
+pub use data::{ValueWithSecrets, has_reference, reference_parts};
 pub use lookup::{Secrets, UnresolvedReference, without_newline};
-pub use matcher::MARK;
-pub use names::{Allowed, RESERVED, is_reserved};
+pub use matcher::SECRET_MARK;
+pub use names::{AllowedVariables, RESERVED_PREFIXES, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(MARK)
+        f.write_str(SECRET_MARK)
     }
 }
 
@@ -77,17 +77,17 @@ pub enum TextPiece {
 }
 
 impl Reference {
-    /// The variable or file `name`, if `from` is `env` or `file`.
-    pub fn of(from: &str, name: String) -> Option<Self> {
-        match from {
+    /// The variable or file `name`, if `keyword` is `env` or `file`.
+    pub fn parse(keyword: &str, name: String) -> Option<Self> {
+        match keyword {
             "env" => Some(Self::Env(name)),
             "file" => Some(Self::File(name)),
             _ => None,
         }
     }
 
-    /// How `text` begins, if all of it is a reference that was written in quotes.
-    pub fn in_quotes(text: &str) -> Option<&'static str> {
+    /// The start of `text` (`{env:` or `{file:`), if the whole text is a reference in quotes.
+    pub fn find_quoted_start(text: &str) -> Option<&'static str> {
         let inner = text.strip_prefix('{')?.strip_suffix('}')?;
         let mut starts = ["{env:", "{file:"].into_iter().filter(|_| !inner.contains(['{', '}']));
         starts.find(|start| text.starts_with(start))
@@ -130,14 +130,14 @@ impl Reference {
     }
 
     /// As manifests write it.
-    pub fn written(&self) -> Json {
+    pub fn to_manifest_json(&self) -> Json {
         match self {
             Self::Env(name) => json!({"env": name}),
             Self::File(path) => json!({"file": path}),
             Self::Text(_) => json!({"text": self.to_string()}),
-            Self::Data(data) => {
-                data.to_json(&mut |reference| Ok::<_, ()>(reference.written())).unwrap_or_default()
-            }
+            Self::Data(data) => data
+                .to_json(&mut |reference| Ok::<_, ()>(reference.to_manifest_json()))
+                .unwrap_or_default(),
         }
     }
 }
@@ -178,7 +178,7 @@ impl fmt::Display for Reference {
                 TextPiece::Shown(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
                 TextPiece::Secret(source) => write!(f, "{{{source}}}"),
             }),
-            Self::Data(_) => write!(f, "{}", self.written()),
+            Self::Data(_) => write!(f, "{}", self.to_manifest_json()),
         }
     }
 }

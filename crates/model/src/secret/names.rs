@@ -3,7 +3,7 @@
 use crate::address::Glob;
 
 /// Prefixes that belong to the CI system and to undrift. Some of these variables hold tokens.
-pub const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
+pub const RESERVED_PREFIXES: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
 /// The environment variables with undrift's own token. They are never sent, not even from a command
 /// line.
@@ -12,22 +12,22 @@ pub(super) const TOKEN_NAMES: [&str; 3] =
 
 /// True if `name` belongs to the CI system or undrift, so that manifests must not name it.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED.iter().any(|beginning| name.starts_with(beginning))
+    RESERVED_PREFIXES.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The environment variables, apart from reserved ones, that manifests may name: those that match
 /// globs, or all.
 #[derive(Clone, Debug, Default)]
-pub struct Allowed(Option<Vec<Glob>>);
+pub struct AllowedVariables(Option<Vec<Glob>>);
 
-impl Allowed {
-    /// Only names that one of `globs` matches.
+impl AllowedVariables {
+    /// Allows only names that one of `globs` matches.
     ///
     /// # Errors
     /// What is wrong with a glob.
-    pub fn only<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
+    pub fn matching<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
         let glob = |written: S| {
-            Glob::over_names(written.as_ref())
+            Glob::for_names(written.as_ref())
                 .map_err(|why| format!("`{}`: {why}", written.as_ref()))
         };
         globs.into_iter().map(glob).collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
@@ -57,14 +57,14 @@ mod tests {
 
     #[test]
     fn globs_allow_only_matching_names() {
-        let allowed = Allowed::only(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
+        let allowed = AllowedVariables::matching(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
         let held = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
             .map(|name| allowed.allows(name));
         assert_eq!(held, [true, true, false, false, true, false]);
         assert!(
-            Allowed::default().allows("ANYTHING")
-                && !Allowed::only([""; 0]).unwrap().allows("ANYTHING")
+            AllowedVariables::default().allows("ANYTHING")
+                && !AllowedVariables::matching([""; 0]).unwrap().allows("ANYTHING")
         );
-        assert!(Allowed::only(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
+        assert!(AllowedVariables::matching(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
     }
 }

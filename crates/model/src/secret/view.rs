@@ -8,7 +8,7 @@
 use std::{borrow::Cow, ops::Range};
 
 /// The maximum length of an escape in bytes.
-const LONGEST: usize = 12;
+const MAX_ESCAPE_BYTES: usize = 12;
 
 /// The names of HTML entities for characters that have a meaning in formats around a value, each with
 /// its character.
@@ -27,7 +27,7 @@ pub(super) struct View<'t> {
 
 impl<'t> View<'t> {
     /// The unchanged `text`. Offsets have 32 bits.
-    pub(super) const fn of(text: &'t [u8]) -> Self {
+    pub(super) const fn from_text(text: &'t [u8]) -> Self {
         Self { bytes: Cow::Borrowed(text), spans: None }
     }
 
@@ -51,20 +51,20 @@ impl<'t> View<'t> {
     /// Removes one level of escapes; `None` if there are none.
     pub(super) fn unescaped(&self) -> Option<View<'static>> {
         let mut plain = ViewBuilder::default();
-        let (mut settled, mut any) = (0, false);
+        let (mut settled, mut has_escape) = (0, false);
         self.has_escapes().then_some(())?;
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
             if let Some((length, decoded)) = escape_at_end(&plain.bytes[settled..]) {
                 plain.replace_end(length, &decoded);
-                (settled, any) = (plain.bytes.len(), true);
+                (settled, has_escape) = (plain.bytes.len(), true);
             }
         }
-        any.then(|| plain.into())
+        has_escape.then(|| plain.into())
     }
 
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
-    /// escape. All backslashes are removed, because their number depends on the levels, and a
+    /// escape. All backslashes are removed, because their number depends on the number of levels. A
     /// control character becomes the letter of its escape.
     pub(super) fn without_escapes(&self) -> View<'static> {
         let mut plain = ViewBuilder::default();
@@ -86,11 +86,11 @@ impl<'t> View<'t> {
 
     /// Without the bytes that `is_dropped` selects.
     pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> View<'static> {
-        let mut rest = ViewBuilder::default();
+        let mut kept = ViewBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
-            rest.push(*byte, self.span(at));
+            kept.push(*byte, self.span(at));
         }
-        rest.into()
+        kept.into()
     }
 }
 
@@ -156,7 +156,7 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
             Some((2, Decoded::Byte(*last)))
         }
         [.., b'\\', last] => {
-            let decoded = LETTERS.iter().find(|(letter, _)| letter == last);
+            let decoded = ESCAPE_LETTERS.iter().find(|(letter, _)| letter == last);
             decoded
                 .map(|(_, decoded)| (2, Decoded::Byte(*decoded)))
                 .or_else(|| number_at_end(bytes))
@@ -176,7 +176,7 @@ fn number_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
 }
 
 /// Control characters that are escaped as a backslash and a letter.
-const LETTERS: [(u8, u8); 8] = [
+const ESCAPE_LETTERS: [(u8, u8); 8] = [
     (b'n', b'\n'),
     (b'r', b'\r'),
     (b't', b'\t'),
@@ -189,12 +189,12 @@ const LETTERS: [(u8, u8); 8] = [
 
 /// `byte`, or the letter of its escape.
 fn escape_letter(byte: u8) -> u8 {
-    LETTERS.iter().find(|(_, control)| *control == byte).map_or(byte, |(letter, _)| *letter)
+    ESCAPE_LETTERS.iter().find(|(_, control)| *control == byte).map_or(byte, |(letter, _)| *letter)
 }
 
 /// `&lt;`, `&#60;`, `&#x3c;`.
 fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
-    let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
+    let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
     let c = match name.strip_prefix('#') {
@@ -209,7 +209,7 @@ fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
 
 /// `\u{3c}`, `\x{3c}`.
 fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
-    let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
+    let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let open = tail.iter().rposition(|byte| *byte == b'{')?;
     let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
     let c = char::from_u32(hex_value(&tail[open + 1..])?).filter(|_| begins)?;
@@ -265,11 +265,13 @@ mod tests {
     }
 
     fn unescaped(escaped: &str) -> String {
-        View::of(escaped.as_bytes()).unescaped().map_or_else(|| escaped.into(), |view| text(&view))
+        View::from_text(escaped.as_bytes())
+            .unescaped()
+            .map_or_else(|| escaped.into(), |view| text(&view))
     }
 
     fn folded(escaped: &str) -> String {
-        text(&View::of(escaped.as_bytes()).without_escapes())
+        text(&View::from_text(escaped.as_bytes()).without_escapes())
     }
 
     #[test]
@@ -330,7 +332,7 @@ mod tests {
     #[test]
     fn each_byte_keeps_its_position() {
         let text = r"a%25252Fb\u00e9";
-        let view = View::of(text.as_bytes()).without_escapes();
+        let view = View::from_text(text.as_bytes()).without_escapes();
         assert_eq!(view.bytes(), "a/bé".as_bytes());
         let sources: Vec<_> = (0..5).map(|at| &text[view.source(at..at + 1)]).collect();
         assert_eq!(sources, ["a", "%25252F", "b", r"\u00e9", r"\u00e9"]);

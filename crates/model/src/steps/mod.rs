@@ -18,7 +18,7 @@ pub fn step() {
 }
 
 /// The number of steps of this thread.
-pub fn so_far() -> u64 {
+pub fn count() -> u64 {
     #[cfg(debug_assertions)]
     return TAKEN.get();
     #[cfg(not(debug_assertions))]

@@ -3,7 +3,7 @@
 use super::TAKEN;
 
 /// The number of steps of `work`, including threads that it waits for.
-fn taken(work: impl FnOnce()) -> u64 {
+fn count_steps(work: impl FnOnce()) -> u64 {
     let before = TAKEN.get();
     work();
     TAKEN.get() - before
@@ -11,7 +11,7 @@ fn taken(work: impl FnOnce()) -> u64 {
 
 /// Requires that `work` on ten times as many things takes at most fifteen times as many steps.
 pub fn grow_in_proportion(about: &str, work: impl Fn(usize)) {
-    let (few, many) = (taken(|| work(30)), taken(|| work(300)));
+    let (few, many) = (count_steps(|| work(30)), count_steps(|| work(300)));
     assert!(few >= 30, "{about}: {few} steps are counted, which tells nothing");
     assert!(many <= 15 * few, "{about}: {few} steps, and {many} for ten times as many");
 }

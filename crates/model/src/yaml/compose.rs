@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
-        parsed.faults.push(YamlFault::of(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
+        parsed.faults.push(YamlFault::new(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
         parsed.is_broken = true;
         return parsed;
     }
@@ -133,7 +133,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         depth: usize,
     ) -> Result<CountedNode, YamlFault> {
         if depth > MAX_DEPTH {
-            return Err(YamlFault::of(texts::TOO_DEEP, span));
+            return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
         let (anchor, counted) = match event {
             Event::Alias(id) => return self.expand_alias(id, span, depth),
@@ -150,7 +150,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.check_tag(tag.as_deref(), "map", &span);
                 (anchor, self.read_map(span, depth)?)
             }
-            _ => return Err(YamlFault::of(texts::NO_VALUE, span)),
+            _ => return Err(YamlFault::new(texts::NO_VALUE, span)),
         };
         let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.bytes };
         self.spend(1, scalar_bytes, &counted.node.span)?;
@@ -169,15 +169,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         depth: usize,
     ) -> Result<CountedNode, YamlFault> {
         let Some(target) = self.anchors.get(&id) else {
-            return Err(YamlFault::of(texts::ALIAS_OF_ITSELF, span));
+            return Err(YamlFault::new(texts::ALIAS_OF_ITSELF, span));
         };
-        let (nodes, bytes, deeper) = (target.nodes, target.bytes, target.depth);
-        if depth + deeper > MAX_DEPTH + 1 {
-            return Err(YamlFault::of(texts::TOO_DEEP, span));
+        let (nodes, bytes, target_depth) = (target.nodes, target.bytes, target.depth);
+        if depth + target_depth > MAX_DEPTH + 1 {
+            return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
-        Ok(CountedNode { node: Node { data, span }, nodes, bytes, depth: deeper })
+        Ok(CountedNode { node: Node { data, span }, nodes, bytes, depth: target_depth })
     }
 
     fn read_list(&mut self, start: Range<usize>, depth: usize) -> Result<CountedNode, YamlFault> {
@@ -197,15 +197,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     fn read_map(&mut self, start: Range<usize>, depth: usize) -> Result<CountedNode, YamlFault> {
         let mut map = CountedNode::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
-        let dropped = self.dropped.len();
-        let mut seen: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
+        let dropped_count = self.dropped.len();
+        let mut first_spans: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                self.merge_entries(&mut entries, &mut seen, merged);
+                self.merge_entries(&mut entries, &mut first_spans, merged);
                 map.node.span.end = span.end.max(map.node.span.end);
-                // All that is left of keys that are none has a fault already.
-                let is_lost = entries.is_empty() && self.dropped.len() > dropped;
+                // If only dropped keys remain, their faults are reported already.
+                let is_lost = entries.is_empty() && self.dropped.len() > dropped_count;
                 map.node.data =
                     if is_lost { NodeValue::Unreadable } else { NodeValue::Map(entries) };
                 return Ok(map);
@@ -220,21 +220,23 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             };
             map.bytes += name.len();
             if value.data == NodeValue::Null && self.is_commented_out(key_end) {
-                self.faults.push(YamlFault::of(texts::COMMENTED_OUT, span.clone()));
+                self.faults.push(YamlFault::new(texts::COMMENTED_OUT, span.clone()));
                 value.data = NodeValue::Unreadable;
             }
             self.report_comment_in_text(key_start..key_end, &value);
             if value.data == NodeValue::Null && !self.has_colon(key_end) {
-                self.faults.push(YamlFault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
+                self.faults.push(YamlFault::new(texts::KEY_WITHOUT_VALUE, span.clone()));
                 self.dropped.push(span);
-            } else if let Some(first) = seen.get(&name) {
+            } else if let Some(first) = first_spans.get(&name) {
                 let is_collection = value.is_collection();
                 let name = if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
-                self.faults
-                    .push(YamlFault { first: Some(first.clone()), ..YamlFault::of(name, span) });
+                self.faults.push(YamlFault {
+                    first_span: Some(first.clone()),
+                    ..YamlFault::new(name, span)
+                });
                 self.dropped.push(key_end..value.span.end);
             } else {
-                seen.insert(name.clone(), span.clone());
+                first_spans.insert(name.clone(), span.clone());
                 if is_merge {
                     self.collect_merged(value, &mut merged);
                 } else {
@@ -265,7 +267,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         } else {
             self.read_node(event, span.clone(), depth + 1)?;
         }
-        self.faults.push(YamlFault::of(texts::KEY_OF_NO_TEXT, span));
+        self.faults.push(YamlFault::new(texts::KEY_OF_NO_TEXT, span));
         Ok(None)
     }
 
@@ -282,7 +284,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             NodeValue::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
-                self.faults.push(YamlFault::of(texts::NO_MERGE, value.span));
+                self.faults.push(YamlFault::new(texts::NO_MERGE, value.span));
             }
         }
     }
@@ -306,7 +308,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
         if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
-            self.faults.push(YamlFault::of(texts::TAG, span.clone()));
+            self.faults.push(YamlFault::new(texts::TAG, span.clone()));
         }
     }
 
@@ -320,14 +322,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     ) -> NodeValue {
         // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
-            self.faults.push(YamlFault::of(texts::CONTROL_ESCAPE, span.clone()));
+            self.faults.push(YamlFault::new(texts::CONTROL_ESCAPE, span.clone()));
             return NodeValue::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {
             None => None,
             Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
             Some(_) => {
-                self.faults.push(YamlFault::of(texts::TAG, span.clone()));
+                self.faults.push(YamlFault::new(texts::TAG, span.clone()));
                 return NodeValue::Unreadable;
             }
         };
@@ -342,18 +344,18 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Ok(Some(number)) => NodeValue::Number(number),
                 Ok(None) => {
                     if let Some(comment) = self.find_joined_comment(span.end) {
-                        self.faults.push(YamlFault::of(texts::CUT_BY_COMMENT, comment));
+                        self.faults.push(YamlFault::new(texts::CUT_BY_COMMENT, comment));
                     }
                     NodeValue::Text(text.into_owned())
                 }
                 Err(message) => {
-                    let fault = YamlFault::of(texts::NUMBER, span.clone());
+                    let fault = YamlFault::new(texts::NUMBER, span.clone());
                     self.faults.push(YamlFault { message: message.into(), ..fault });
                     return NodeValue::Unreadable;
                 }
             },
         };
-        let fits = match (tag, &data) {
+        let matches_tag = match (tag, &data) {
             (None, _)
             | (Some("null"), NodeValue::Null)
             | (Some("bool"), NodeValue::Bool(_))
@@ -361,8 +363,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             (Some("int"), NodeValue::Number(number)) => number.is_i64(),
             _ => false,
         };
-        if !fits {
-            self.faults.push(YamlFault::of(texts::OTHER_TYPE, span.clone()));
+        if !matches_tag {
+            self.faults.push(YamlFault::new(texts::OTHER_TYPE, span.clone()));
             return NodeValue::Unreadable;
         }
         data
@@ -373,7 +375,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let remaining =
             self.nodes_budget.checked_sub(nodes).zip(self.bytes_budget.checked_sub(bytes));
         (self.nodes_budget, self.bytes_budget) = remaining.unwrap_or((0, 0));
-        remaining.map(|_| ()).ok_or_else(|| YamlFault::of(texts::TOO_LARGE, at.clone()))
+        remaining.map(|_| ()).ok_or_else(|| YamlFault::new(texts::TOO_LARGE, at.clone()))
     }
 }
 

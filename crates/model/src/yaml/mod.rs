@@ -73,7 +73,7 @@ pub struct YamlFault {
     /// The byte range in the text.
     pub span: Range<usize>,
     /// The first occurrence, for a duplicate.
-    pub first: Option<Range<usize>>,
+    pub first_span: Option<Range<usize>>,
 }
 
 /// The code, the message and the help of each fault, which the build reads from `faults.yaml`. An
@@ -83,9 +83,9 @@ mod texts {
 }
 
 impl YamlFault {
-    fn of([code, message, help]: [&'static str; 3], span: Range<usize>) -> Self {
+    fn new([code, message, help]: [&'static str; 3], span: Range<usize>) -> Self {
         let help = Some(help).filter(|help| !help.is_empty());
-        Self { code, message: message.into(), help, span, first: None }
+        Self { code, message: message.into(), help, span, first_span: None }
     }
 }
 
@@ -121,14 +121,14 @@ pub use compose::parse;
 /// If it has another form than expected. Each such file is read by a test.
 pub fn read_table<T: Deserialize<'static>>(json: &str) -> T {
     let content = serde_json::from_str(json).expect("the build writes JSON");
-    read_for_good(content).expect("a part of the program is well-formed")
+    read_leaked(content).expect("a part of the program is well-formed")
 }
 
-/// Reads `content`, which then stays until the end of the process: what is read borrows its texts.
+/// Leaks `content` and reads it: the result borrows its texts until the end of the process.
 ///
 /// # Errors
 /// If it has another form than expected.
-pub fn read_for_good<T: Deserialize<'static>>(content: Json) -> serde_json::Result<T> {
+pub fn read_leaked<T: Deserialize<'static>>(content: Json) -> serde_json::Result<T> {
     T::deserialize(&*Box::leak(Box::new(content)))
 }
 

@@ -1,5 +1,5 @@
-//! What is wrong with broken syntax, by the error of the parser and the text around it. The messages for
-//! errors are data, in `syntax.yaml`.
+//! Explains broken syntax, from the error of the parser and the text around it. The messages are
+//! data, in `syntax.yaml`.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -26,8 +26,8 @@ struct SyntaxMessage {
 
 static MESSAGES: LazyLock<Vec<SyntaxMessage>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
-/// True if the error is a tab. The parser reports it at the position of the token before, which may
-/// be a line earlier.
+/// True if the error is a forbidden tab. The parser reports it at the previous token, which may be
+/// on an earlier line.
 const fn is_tab(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -59,7 +59,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     pub(super) fn syntax_fault(&self, error: &ScanError) -> YamlFault {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
-            ErrorKind::RecursionLimitExceeded => YamlFault::of(texts::TOO_DEEP, at..at),
+            ErrorKind::RecursionLimitExceeded => YamlFault::new(texts::TOO_DEEP, at..at),
             ErrorKind::UnknownAnchor => {
                 let name = match () {
                     () if self.is_in_other_document(at) => texts::OTHER_DOCUMENT,
@@ -67,7 +67,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                     () if self.is_alias(at) => texts::NO_ANCHOR,
                     () => texts::STAR,
                 };
-                YamlFault::of(name, at..at)
+                YamlFault::new(name, at..at)
             }
             kind => {
                 if let Some(fault) = self.dollar_fault(at) {
@@ -77,12 +77,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 let tab =
                     self.text.get(at..).filter(|_| is_tab(kind)).and_then(|rest| rest.find('\t'));
                 let at = tab.map_or(at, |tab| self.first_tab(at + tab));
-                YamlFault { code: "syntax", message, help, span: at..at, first: None }
+                YamlFault { code: "syntax", message, help, span: at..at, first_span: None }
             }
         }
     }
 
-    /// The tab that indents the first of the lines up to the one of the byte `at` that are indented so.
+    /// The tab in the first of the consecutive lines, up to the line of the byte `at`, that are
+    /// indented with a tab.
     fn first_tab(&self, at: usize) -> usize {
         let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
         let mut first = at;
@@ -128,7 +129,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
             return None;
         }
-        Some(YamlFault::of(texts::DOLLAR, at - 1..at))
+        Some(YamlFault::new(texts::DOLLAR, at - 1..at))
     }
 
     /// True if a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
@@ -191,7 +192,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                     true if !is_parted && !is_beside => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
-                self.faults.push(YamlFault::of(fault, at..at + 1));
+                self.faults.push(YamlFault::new(fault, at..at + 1));
                 return;
             }
             if !is_blank {

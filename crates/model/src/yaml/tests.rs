@@ -93,7 +93,7 @@ fn forbidden_yaml_has_a_code_and_the_rest_stays_readable() {
 fn a_duplicate_shows_both_places_and_the_first_one_counts() {
     let parsed = parse("a: 1\nb: 2\na: 3\n");
     assert_eq!(
-        (parsed.faults[0].span.clone(), parsed.faults[0].first.clone()),
+        (parsed.faults[0].span.clone(), parsed.faults[0].first_span.clone()),
         (10..11, Some(0..1))
     );
     assert_eq!(parsed.documents[0].to_json(), json!({"a": 1, "b": 2}));

@@ -8,12 +8,12 @@ use crate::{
 };
 
 /// The maximum width of a line.
-const WIDTH: usize = 100;
+const MAX_LINE_WIDTH: usize = 100;
 /// The maximum number of fields of a mapping that is written on one line with its key.
-const SHORT: usize = 3;
+const MAX_INLINE_FIELDS: usize = 3;
 /// Comments after values are aligned up to this column. A longer line moves its own comment to the
 /// right.
-const COLUMN: usize = 60;
+const MAX_COMMENT_COLUMN: usize = 60;
 
 /// Something to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,9 +34,9 @@ pub struct Item {
     /// The value.
     pub node: OutputNode,
     /// Comment lines above it.
-    pub above: Vec<String>,
+    pub comments_above: Vec<String>,
     /// A comment after it.
-    pub beside: Option<String>,
+    pub comment_after: Option<String>,
 }
 
 impl Item {
@@ -47,28 +47,28 @@ impl Item {
 
     /// A key with its value.
     pub fn new(key: impl Into<String>, node: OutputNode) -> Self {
-        Self { key: key.into(), node, above: Vec::new(), beside: None }
+        Self { key: key.into(), node, comments_above: Vec::new(), comment_after: None }
     }
 
     /// Adds a comment after it.
     #[must_use]
-    pub fn beside(self, comment: impl Into<String>) -> Self {
-        Self { beside: Some(comment.into()), ..self }
+    pub fn with_comment(self, comment: impl Into<String>) -> Self {
+        Self { comment_after: Some(comment.into()), ..self }
     }
 }
 
-/// Adds `leaf` to a mapping, at the last of `keys`, each below the one before.
-pub fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
+/// Adds `leaf` to `items` at the path `keys`. Missing mappings are created.
+pub fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
     let [first, rest @ ..] = keys else { return };
     let first = first.as_ref();
     if rest.is_empty() {
         return items.push(Item { key: first.to_owned(), ..leaf });
     }
     match items.iter_mut().find(|item| item.key == first) {
-        Some(Item { node: OutputNode::Map(within), .. }) => nest(within, rest, leaf),
+        Some(Item { node: OutputNode::Map(within), .. }) => insert_nested(within, rest, leaf),
         _ => {
             let mut within = Vec::new();
-            nest(&mut within, rest, leaf);
+            insert_nested(&mut within, rest, leaf);
             items.push(Item::new(first, OutputNode::Map(within)));
         }
     }
@@ -78,25 +78,26 @@ pub fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
 #[derive(Debug)]
 struct OutputLine {
     text: String,
-    beside: Option<String>,
+    comment: Option<String>,
 }
 
 impl OutputLine {
-    /// The line that starts with `head`, with this one as its value.
-    fn after(self, head: &str) -> Self {
+    /// Puts `head` before the text of this line.
+    fn with_head(self, head: &str) -> Self {
         Self { text: format!("{head}{}", self.text), ..self }
     }
 
     /// Adds the comment of `item`; `None` if there is a different one already.
-    fn with(self, item: &Item) -> Option<Self> {
-        let new = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-        let is_one = new.is_none() || self.beside.is_none() || new == self.beside;
-        is_one.then(|| Self { beside: new.or(self.beside), ..self })
+    fn with_comment_of(self, item: &Item) -> Option<Self> {
+        let new =
+            item.comment_after.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+        let is_one = new.is_none() || self.comment.is_none() || new == self.comment;
+        is_one.then(|| Self { comment: new.or(self.comment), ..self })
     }
 
     /// True if its comment fits after `column`.
     fn has_room(&self, column: usize) -> bool {
-        self.beside.as_ref().is_none_or(|beside| column + width(beside) + 4 <= WIDTH)
+        self.comment.as_ref().is_none_or(|beside| column + width(beside) + 4 <= MAX_LINE_WIDTH)
     }
 }
 
@@ -115,17 +116,18 @@ pub fn item(item: &Item, indent: usize) -> String {
 }
 
 /// The lines of a list entry whose dash is at `indent`.
-pub fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
+pub fn entry(items: &[Item], comment: Option<&str>, indent: usize) -> String {
     let mut lines = Vec::new();
-    write_entry(&mut lines, items, about, indent);
+    write_entry(&mut lines, items, comment, indent);
     text(&lines)
 }
 
 /// The lines with their comments, aligned where possible.
 fn text(lines: &[OutputLine]) -> String {
-    let commented = lines.iter().filter(|line| line.beside.is_some());
+    let commented = lines.iter().filter(|line| line.comment.is_some());
     let widths = commented.map(|line| (line, width(&line.text)));
-    let fitting = widths.filter(|(line, width)| *width <= COLUMN && line.has_room(*width));
+    let fitting =
+        widths.filter(|(line, width)| *width <= MAX_COMMENT_COLUMN && line.has_room(*width));
     let column = fitting.map(|(_, width)| width).max().unwrap_or_default();
     let mut text = String::new();
     for line in lines {
@@ -137,7 +139,7 @@ fn text(lines: &[OutputLine]) -> String {
 /// A line with its comment at `column` if it fits; otherwise further to the left, or above.
 fn write_line(out: &mut String, line: &OutputLine, column: usize) {
     let length = width(&line.text);
-    match &line.beside {
+    match &line.comment {
         None => *out += &line.text,
         Some(beside) if line.has_room(length) => {
             let pad = if line.has_room(column) { column.saturating_sub(length) } else { 0 };
@@ -153,34 +155,36 @@ fn write_line(out: &mut String, line: &OutputLine, column: usize) {
 
 /// Comment lines within the maximum width. `text` cannot end the comment.
 fn comment_lines(text: &str, indent: usize) -> Vec<OutputLine> {
-    let most = WIDTH.saturating_sub(indent + 2).max(40);
+    let max_width = MAX_LINE_WIDTH.saturating_sub(indent + 2).max(40);
     let margin = " ".repeat(indent);
-    let text = wrap_lines(&crate::text::escape(text), most);
-    text.split('\n').map(|line| plain(format!("{margin}# {line}"))).collect()
+    let text = wrap_lines(&crate::text::escape(text), max_width);
+    text.split('\n').map(|line| line_without_comment(format!("{margin}# {line}"))).collect()
 }
 
 /// A line without a comment.
-const fn plain(text: String) -> OutputLine {
-    OutputLine { text, beside: None }
+const fn line_without_comment(text: String) -> OutputLine {
+    OutputLine { text, comment: None }
 }
 
 fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
-    for line in &item.above {
+    for line in &item.comments_above {
         out.extend(comment_lines(line, indent));
     }
     let margin = " ".repeat(indent);
     let key = format!("{margin}{}:", scalar(&item.key, false));
-    if let Some(flow) = flow(&item.node, false).and_then(|flow| flow.with(item)) {
-        let is_short = !matches!(&item.node, OutputNode::Map(items) if items.len() > SHORT);
-        let line = flow.after(&format!("{key} "));
-        let fits = width(&line.text) <= WIDTH && line.has_room(width(&line.text));
+    if let Some(flow) = flow(&item.node, false).and_then(|flow| flow.with_comment_of(item)) {
+        let is_short =
+            !matches!(&item.node, OutputNode::Map(items) if items.len() > MAX_INLINE_FIELDS);
+        let line = flow.with_head(&format!("{key} "));
+        let fits = width(&line.text) <= MAX_LINE_WIDTH && line.has_room(width(&line.text));
         if (is_short && fits) || is_scalar(&item.node) {
             out.push(line);
             return;
         }
     }
-    let beside = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-    let mut head = OutputLine { text: key, beside };
+    let beside =
+        item.comment_after.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+    let mut head = OutputLine { text: key, comment: beside };
     if let OutputNode::Value(Json::String(text)) = &item.node {
         head.text += if text.ends_with('\n') { " |" } else { " |-" };
     }
@@ -188,14 +192,14 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
     match &item.node {
         OutputNode::Value(Json::String(text)) => {
             out.extend(text.lines().map(|line| match line {
-                "" => plain(String::new()),
-                line => plain(format!("{margin}  {line}")),
+                "" => line_without_comment(String::new()),
+                line => line_without_comment(format!("{margin}  {line}")),
             }));
         }
         OutputNode::Value(Json::Array(items)) => {
-            out.extend(
-                items.iter().map(|value| plain(format!("{margin}  - {}", inline(value, false)))),
-            );
+            out.extend(items.iter().map(|value| {
+                line_without_comment(format!("{margin}  - {}", inline(value, false)))
+            }));
         }
         OutputNode::Value(Json::Object(object)) => {
             for (key, value) in object {
@@ -215,17 +219,19 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
 /// A list entry, on one line if it fits.
 fn write_entry(out: &mut Vec<OutputLine>, items: &[Item], about: Option<&str>, indent: usize) {
     let margin = " ".repeat(indent);
-    let line = flow_map(items).map(|flow| flow.after(&format!("{margin}- ")));
-    let line = line.filter(|l| width(&l.text) <= WIDTH && l.has_room(width(&l.text)));
+    let line = flow_map(items).map(|flow| flow.with_head(&format!("{margin}- ")));
+    let line = line.filter(|l| width(&l.text) <= MAX_LINE_WIDTH && l.has_room(width(&l.text)));
     let comment = about.map(|about| format!("  # {}", crate::text::escape(about)));
     let beside = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
-        line.beside.is_none() && width(&line.text) + width(comment) <= WIDTH
+        line.comment.is_none() && width(&line.text) + width(comment) <= MAX_LINE_WIDTH
     });
     if let (Some(about), None) = (about, &beside) {
         out.extend(comment_lines(about, indent));
     }
     match (&line, &beside) {
-        (_, Some((line, comment))) => out.push(plain(format!("{}{comment}", line.text))),
+        (_, Some((line, comment))) => {
+            out.push(line_without_comment(format!("{}{comment}", line.text)));
+        }
         (Some(_), None) => out.extend(line),
         (None, _) => {
             let mut block = Vec::new();
@@ -249,25 +255,30 @@ fn width(text: &str) -> usize {
 
 /// `node` on one line. `None` if it contains a text with several lines, if a part has a comment
 /// above, or if parts have different comments.
-fn flow(node: &OutputNode, within: bool) -> Option<OutputLine> {
+fn flow(node: &OutputNode, in_brackets: bool) -> Option<OutputLine> {
     match node {
         OutputNode::Value(value) if has_literal(value) => None,
-        OutputNode::Value(value) => Some(plain(inline(value, within))),
+        OutputNode::Value(value) => Some(line_without_comment(inline(value, in_brackets))),
         OutputNode::Map(items) => flow_map(items),
-        OutputNode::List(entries) => entries.is_empty().then(|| plain("[]".to_owned())),
+        OutputNode::List(entries) => {
+            entries.is_empty().then(|| line_without_comment("[]".to_owned()))
+        }
     }
 }
 
 fn flow_map(items: &[Item]) -> Option<OutputLine> {
-    let (mut texts, mut besides) = (Vec::new(), Vec::new());
+    let (mut texts, mut comments) = (Vec::new(), Vec::new());
     for item in items {
-        let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
+        let value = flow(&item.node, true)
+            .filter(|_| item.comments_above.is_empty())?
+            .with_comment_of(item)?;
         texts.push(format!("{}: {}", scalar(&item.key, true), value.text));
-        besides.push(value.beside);
+        comments.push(value.comment);
     }
-    let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
-    let beside = besides.into_iter().next().flatten();
-    is_one.then(|| OutputLine { text: format!("{{{}}}", texts.join(", ")), beside })
+    let have_same_comment = comments.windows(2).all(|pair| pair[0] == pair[1]);
+    let beside = comments.into_iter().next().flatten();
+    have_same_comment
+        .then(|| OutputLine { text: format!("{{{}}}", texts.join(", ")), comment: beside })
 }
 
 /// True if `value` contains a text with several lines.
@@ -281,9 +292,9 @@ fn has_literal(value: &Json) -> bool {
 }
 
 /// `value` on one line, within brackets or not.
-pub fn inline(value: &Json, within: bool) -> String {
+pub fn inline(value: &Json, in_brackets: bool) -> String {
     match value {
-        Json::String(text) => scalar(text, within),
+        Json::String(text) => scalar(text, in_brackets),
         Json::Array(items) => {
             let items: Vec<_> = items.iter().map(|value| inline(value, true)).collect();
             format!("[{}]", items.join(", "))
@@ -310,8 +321,8 @@ fn is_literal(text: &str) -> bool {
 }
 
 /// A text as a one-line scalar, within brackets or not.
-pub fn scalar(text: &str, within: bool) -> String {
-    if is_plain(text, within) {
+pub fn scalar(text: &str, in_brackets: bool) -> String {
+    if is_plain(text, in_brackets) {
         text.to_owned()
     } else if text.contains(is_unsafe) {
         double_quoted(text)
@@ -341,7 +352,7 @@ pub fn double_quoted(text: &str) -> String {
 }
 
 /// True if `text` needs no quotes because every reader reads it as this text.
-fn is_plain(text: &str, within: bool) -> bool {
+fn is_plain(text: &str, in_brackets: bool) -> bool {
     const INDICATORS: &[char] = &[
         '-', '?', ':', ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
         '`',
@@ -349,11 +360,12 @@ fn is_plain(text: &str, within: bool) -> bool {
     let starts_well = !text.starts_with(INDICATORS)
         || (text.starts_with('-')
             && text[1..].starts_with(|c: char| c.is_ascii_alphabetic())
-            && !within);
+            && !in_brackets);
     let is_edged = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
     let has_end = text.contains(": ") || text.contains(" #") || text.ends_with(':');
     // Within brackets, older readers end a key at `:?`.
-    let has_bracket = within && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
+    let has_bracket =
+        in_brackets && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
     !text.is_empty()
         && starts_well
         && !is_edged

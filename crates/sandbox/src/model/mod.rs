@@ -30,11 +30,11 @@ pub struct Image {
 }
 
 impl Image {
-    /// The conditions of another start; the release never goes back.
-    fn under(&self, conditions: Conditions) -> Conditions {
+    /// Applies the conditions of another start. The release is never lowered.
+    fn adjust_conditions(&self, conditions: Conditions) -> Conditions {
         let profile = conditions.profile;
         let release = self.release.max(profile.release);
-        Conditions { profile: profile.at(release), ..conditions }
+        Conditions { profile: profile.with_release(release), ..conditions }
     }
 }
 
@@ -47,7 +47,7 @@ impl Model {
     pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
         let store = Store::open(&DataLocation::Memory, false)?;
         let profile = match seed.release {
-            Some(release) => conditions.profile.at(release),
+            Some(release) => conditions.profile.with_release(release),
             None => conditions.profile,
         };
         let conditions = Conditions { profile, ..conditions };
@@ -65,7 +65,9 @@ impl Model {
     /// If SQLite fails.
     pub fn from_image(image: &Image, conditions: Conditions) -> rusqlite::Result<Self> {
         let store = Store::from_image(&image.content)?;
-        Ok(Self { service: ServiceState::new(store, image.tier, image.under(conditions)) })
+        Ok(Self {
+            service: ServiceState::new(store, image.tier, image.adjust_conditions(conditions)),
+        })
     }
 
     /// Returns to an image, as if the service had just been started on that data. This takes
@@ -77,7 +79,7 @@ impl Model {
     /// If SQLite fails.
     pub fn reset(&mut self, image: &Image, conditions: Conditions) -> rusqlite::Result<()> {
         self.service.store.restore(&image.content)?;
-        self.service.restart(image.tier, image.under(conditions));
+        self.service.restart(image.tier, image.adjust_conditions(conditions));
         Ok(())
     }
 
@@ -94,9 +96,9 @@ impl Model {
     /// Answers a request like a running service. Its path begins with `/api/v4`; links in the
     /// answer begin with its `Host`, else with the host of its URL, else with `localhost`.
     pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let id = self.service.chance.hex();
+        let id = self.service.chance.next_hex();
         let mut response = dispatch::answer(&self.service, request);
-        // Its clock stands still within a call.
+        // The clock has the same time during a whole call.
         dispatch::add_request_headers(response.headers_mut(), &id, Duration::ZERO);
         response
     }
@@ -109,7 +111,7 @@ impl Model {
     ///
     /// If SQLite fails.
     pub fn dump(&self) -> rusqlite::Result<Value> {
-        self.service.store.look(dump::dump)
+        self.service.store.inspect(dump::dump)
     }
 }
 

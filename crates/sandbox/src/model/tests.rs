@@ -10,8 +10,8 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Map, json};
 
-use super::super::profile::OBSERVED;
-use super::super::{Chance, Clock, Profile, SandboxConfig, routes, start};
+use super::super::profile::OBSERVED_RELEASE;
+use super::super::{Clock, Profile, RandomSource, SandboxConfig, routes, start};
 use super::*;
 
 #[path = "../../../../tests/support/sample.rs"]
@@ -90,11 +90,11 @@ fn conditions_at(release: Release) -> Conditions {
         gists: true,
         normalises: true,
         echoes_input: true,
-        ..Profile::default().at(release)
+        ..Profile::default().with_release(release)
     };
     Conditions {
         clock: Clock::new(clock),
-        chance: Chance::seeded(7),
+        chance: RandomSource::seeded(7),
         profile,
         ..Conditions::default()
     }
@@ -102,8 +102,9 @@ fn conditions_at(release: Release) -> Conditions {
 
 /// A call of every route, in random order, with parameters that are mostly valid.
 fn round(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
-    let mut calls: Vec<_> =
-        routes::all().map(|(path, route)| call(random, host, &route.method, &path)).collect();
+    let mut calls: Vec<_> = routes::all_routes()
+        .map(|(path, route)| call(random, host, &route.method, &path))
+        .collect();
     calls.shuffle(random);
     calls
 }
@@ -221,7 +222,7 @@ fn answer(model: &Model, request: &Request<Bytes>) -> String {
 fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     let is_whole = sample::is_whole();
     let mut successes = std::collections::BTreeSet::new();
-    for release in [Profile::default().release, OBSERVED] {
+    for release in [Profile::default().release, OBSERVED_RELEASE] {
         let conditions = || conditions_at(release);
         let new = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
         let (mut one, image) = (new(), new().image().expect("an image"));
@@ -246,7 +247,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
             assert!(one.dump().expect("a dump") == other.dump().expect("a dump"), "run {run}");
         }
     }
-    let all = routes::all().count();
+    let all = routes::all_routes().count();
     // Some routes have conditions that chance does not meet.
     let least = if is_whole { all * 3 / 5 } else { all / 2 };
     assert!(successes.len() > least, "{} of {all} routes ever succeed", successes.len());

@@ -7,15 +7,15 @@ use super::prelude::*;
 pub(super) const COLLECTIONS: &[Collection] =
     &[REQUESTS, Collection { path: "/groups/{id}/access_requests", ..REQUESTS }];
 
-/// Managers of members list them; a request is removed by them, or by the user who asked.
+/// Callers who can manage members list the requests. They and the user who asked can remove one.
 const REQUESTS: Collection = Collection {
-    entry: USER,
-    key: ASKER,
-    fields: &[RowField::new(ASKER, Form::Named(ReferencedRow::User))],
+    entry: USER_ID,
+    key: REQUESTER,
+    fields: &[RowField::new(REQUESTER, Form::Named(ReferencedRow::User))],
     is_shown: false,
     is_edited: false,
     scope: |_, call| {
-        let scope = GroupOrProject::of(call, [0, 0])?;
+        let scope = GroupOrProject::from_call(call, [0, 0])?;
         if call.method == Method::GET {
             check_manager(call, &scope)?;
         }
@@ -23,15 +23,15 @@ const REQUESTS: Collection = Collection {
     },
     find: |call| {
         let caller_id = call.caller.as_ref().map(|caller| caller.id);
-        if caller_id != Some(call.segment_id(USER)?) {
+        if caller_id != Some(call.segment_id(USER_ID)?) {
             check_manager(call, call.scope)?;
         }
-        call.select(call.stored()?)
+        call.find_in(call.stored_rows()?)
     },
     complete: complete_request,
     check_removal: |_, _| Ok(()),
     json: |call, request| {
-        let user = User::by_any(call.db, request.value(ASKER).as_i64())?;
+        let user = User::by_any(call.db, request.value(REQUESTER).as_i64())?;
         let mut body = user.ok_or_else(ErrorResponse::no_record)?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
@@ -45,31 +45,31 @@ pub(super) const ROUTES: &[Route] = &[REQUESTS.route(
     Verb::Custom(approve),
 )];
 
-const USER: &str = "user_id";
+const USER_ID: &str = "user_id";
 /// The user who asked.
-const ASKER: &str = "asker_id";
+const REQUESTER: &str = "asker_id";
 
 /// 403 unless the caller manages members here.
 fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
-    refuse_if(scope.level(call)? < scope.manager(), ErrorResponse::forbidden)
+    refuse_if(scope.level(call)? < scope.manager_level(), ErrorResponse::forbidden)
 }
 
 fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
     let user = call.user()?;
     let is_open = match call.scope {
         GroupOrProject::Group(group) => {
-            OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?
+            GROUP_SETTINGS.is_on(call.db, group.id, "request_access_enabled")?
         }
         GroupOrProject::Project(project) => {
             project.attributes(call.db)?.get("request_access_enabled") == Some(&Value::Bool(true))
         }
     };
     refuse_if(!is_open, ErrorResponse::forbidden)?;
-    let is_member = call.level()? > 0 || Member::one(call, call.scope, user.id)?.is_some();
+    let is_member = call.level()? > 0 || Member::find_direct(call, call.scope, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
-    request.set(ASKER, user.id);
-    refuse_if(call.stored()?.iter().any(|other| other.value(ASKER) == user.id), || {
-        ErrorResponse::model(USER, "already exists in source")
+    request.set(REQUESTER, user.id);
+    refuse_if(call.stored_rows()?.iter().any(|other| other.value(REQUESTER) == user.id), || {
+        ErrorResponse::model(USER_ID, "already exists in source")
     })
 }
 
@@ -78,11 +78,11 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
 fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let scope = call.scope;
     check_manager(call, scope)?;
-    let request = call.select(call.stored()?)?;
-    let user = call.segment_id(USER)?;
+    let request = call.find_in(call.stored_rows()?)?;
+    let user = call.segment_id(USER_ID)?;
     let level = call.params.integer("access_level")?;
-    let is_group = scope.either(false, true);
-    if let Some(level) = level.filter(|level| !terms::valid_level(call, *level, is_group)) {
+    let is_group = scope.choose(false, true);
+    if let Some(level) = level.filter(|level| !terms::is_valid_level(call, *level, is_group)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
         let body = add_requester(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
@@ -95,6 +95,6 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
 
 /// Adds a member; the answer is the form that everybody sees.
 fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
-    members::insert(call, scope, user, &Terms::of_level(level), call.caller.as_ref())?;
-    Ok(without(Member::existing(call, scope, user)?.json(call)?, &["email"]))
+    members::insert(call, scope, user, &Terms::with_level(level), call.caller.as_ref())?;
+    Ok(remove_members(Member::require_direct(call, scope, user)?.json(call)?, &["email"]))
 }

@@ -21,7 +21,7 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/security_settings", change_security_settings),
 ];
 
-const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"];
+const IMAGE_EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"];
 
 fn users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
@@ -45,7 +45,7 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
         |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?)),
     )?;
     starrers.retain(|(user, _)| user.is_named(&search));
-    page::list_of(call, &starrers, |(user, since)| {
+    page::list_objects(call, &starrers, |(user, since)| {
         Ok(json!({ "starred_since": since, "user": user.brief(call) }))
     })
 }
@@ -71,13 +71,13 @@ pub(super) fn list_locations(
             && call.level_in_group(group)? >= level
             && call.sees_group(group)?)
     })?;
-    page::list_of(call, &shown_groups, |group| Ok(location_json(call, group)))
+    page::list_objects(call, &shown_groups, |group| Ok(location_json(call, group)))
 }
 
 /// A group in a list of locations.
 pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
     let mut body = group.members("id web_url name avatar_url full_name full_path");
-    body["web_url"] = group.web_url(&call.base).into();
+    body["web_url"] = group.web_url(&call.base_url).into();
     body
 }
 
@@ -86,19 +86,19 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?.id;
     let changed = if is_starred {
-        call.run(
+        call.execute(
             "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-            params![project, user, call.now()],
+            params![project, user, call.time_text()],
         )?
     } else {
-        call.run("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
+        call.execute("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
     };
     if changed == 0 {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let ok = call.service.profile.star_answers_ok;
-    let status = if ok { StatusCode::OK } else { StatusCode::CREATED };
-    projects::answer(call, status, project, Extras::default())
+    let answers_ok = call.service.profile.star_answers_ok;
+    let status = if answers_ok { StatusCode::OK } else { StatusCode::CREATED };
+    projects::project_answer(call, status, project, Extras::default())
 }
 
 fn upload(call: &Call<'_>) -> Result<Answer> {
@@ -111,32 +111,32 @@ fn upload(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(GUEST)?;
     let secret = call.random_hex();
     let sql = "INSERT INTO files (project_id, secret, name, content) VALUES (?1, ?2, ?3, ?4)";
-    call.run(sql, params![project.id, secret, file.file_name, &file.bytes[..]])?;
+    call.execute(sql, params![project.id, secret, file.file_name, &file.bytes[..]])?;
     let (stem, extension) = file.file_name.rsplit_once('.').unwrap_or((&file.file_name, ""));
-    let image = IMAGES.contains(&extension.to_ascii_lowercase().as_str());
-    let alt = if image { stem } else { file.file_name.as_str() };
+    let is_image = IMAGE_EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str());
+    let alt = if is_image { stem } else { file.file_name.as_str() };
     let url = format!("/uploads/{secret}/{}", file.file_name);
     Answer::created(&json!({
         "alt": alt,
         "url": url,
         "full_path": format!("/{}{url}", project.full_path),
-        "markdown": format!("{}[{alt}]({url})", if image { "!" } else { "" }),
+        "markdown": format!("{}[{alt}]({url})", if is_image { "!" } else { "" }),
     }))
 }
 
-/// There is no repository to clean, so only the lease is implemented.
+/// There is no repository to clean, so housekeeping only refuses a second call within the lease.
 fn housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
-    call.params.one_of("task", &["eager", "prune"])?;
+    call.params.allowed_text("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
-    let is_free = call.take_lease(&lease, call.service.profile.housekeeping_lease)?;
+    let is_free = call.acquire_lease(&lease, call.service.profile.housekeeping_lease)?;
     refuse_if(!is_free, || {
         let text =
             "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
         ErrorResponse::conflict(text)
     })?;
-    match call.release() >= OBSERVED {
+    match call.release() >= OBSERVED_RELEASE {
         // The id of a job.
         true => Answer::created(&call.random_hex().get(..24)),
         false => Answer::created(&json!({ "message": "201 Created" })),
@@ -156,16 +156,16 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// The project, for developers who read its security settings and maintainers who change them;
-/// others get 401. The settings exist from 16.11 on.
+/// The project of a call that reads security settings, as a developer, or changes them, as a
+/// maintainer. Other callers get 401. The settings exist from 16.11 on.
 fn security_project(call: &Call<'_>) -> Result<Project> {
-    refuse_if(!call.is_from(16, 11), ErrorResponse::no_route)?;
-    let min_level = if call.writes { MAINTAINER } else { DEVELOPER };
+    refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
+    let min_level = if call.is_write { MAINTAINER } else { DEVELOPER };
     let project = call.project_as(min_level).map_err(ErrorResponse::without_403)?;
     call.require_tier(AttributeTier::Ultimate).map(|()| project)
 }
 
-/// The only one that can be changed, by its newer and its older name.
+/// The only security setting that can be changed, by its newer and its older name.
 const PUSH_PROTECTION: [&str; 2] =
     ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
 
@@ -183,8 +183,8 @@ fn security_settings(call: &Call<'_>) -> Result<Answer> {
         "continuous_vulnerability_scans_enabled": false,
         "container_scanning_for_registry_enabled": false,
     });
-    body[PUSH_PROTECTION[usize::from(!call.is_from(17, 11))]] = protects.into();
-    if call.release() >= OBSERVED {
+    body[PUSH_PROTECTION[usize::from(!call.is_at_least(17, 11))]] = protects.into();
+    if call.release() >= OBSERVED_RELEASE {
         body["validity_checks_enabled"] = false.into();
         body["license_configuration_source"] = "sbom".into();
     }
@@ -193,14 +193,14 @@ fn security_settings(call: &Call<'_>) -> Result<Answer> {
 
 fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = security_project(call)?;
-    let name = PUSH_PROTECTION[usize::from(!call.is_from(17, 11))];
+    let name = PUSH_PROTECTION[usize::from(!call.is_at_least(17, 11))];
     call.params.require_any(&[name])?;
     if let Some(protects) = call.params.flag(name)? {
         let mut attributes = project.attributes(call.db)?;
         for name in PUSH_PROTECTION {
             attributes.insert(name.to_owned(), protects.into());
         }
-        project.save_attributes(call.db, &attributes, call.now())?;
+        project.save_attributes(call.db, &attributes, call.time_text())?;
     }
     security_settings(call)
 }

@@ -4,7 +4,7 @@
 //! Users, groups and branches that a rule cannot name are ignored without an error: clients must
 //! compare the answer.
 
-use super::approvals::{RULES_LOCK, is_locked, readable, writable};
+use super::approvals::{RULES_LOCK, is_locked, readable_project, writable_project};
 use super::prelude::*;
 use super::{groups, protected_branches};
 
@@ -14,30 +14,33 @@ const RULES: Collection = Collection {
     entry: "rule_id",
     required: &["name", REQUIRED],
     fields: &[
-        RowField { only_new: true, ..RowField::new(TYPE, Form::Word(&[REGULAR, ANY, REPORT])) },
-        RowField { only_new: true, ..RowField::new(REPORT_TYPE, Form::Word(REPORT_TYPES)) },
+        RowField {
+            is_create_only: true,
+            ..RowField::new(TYPE, Form::Word(&[REGULAR, ANY_APPROVER, REPORT]))
+        },
+        RowField { is_create_only: true, ..RowField::new(REPORT_TYPE, Form::Word(REPORT_TYPES)) },
         RowField::new("name", Form::Text),
         RowField::new(REQUIRED, Form::Integer),
         RowField::new(ALL_BRANCHES, Form::Flag),
     ],
     scope: |_, call| {
-        let project = if call.writes { writable(call)? } else { readable(call)? };
+        let project = if call.is_write { writable_project(call)? } else { readable_project(call)? };
         // The service may allow only administrators to change rules.
-        let is_locked = call.writes && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
+        let is_locked = call.is_write && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
         refuse_if(is_locked, ErrorResponse::forbidden)?;
         Ok(GroupOrProject::Project(Box::new(project)))
     },
     complete,
-    // The one for anybody comes first, those about reports last.
+    // The rule for any approver comes first, the rules for reports last.
     filter: |_, rules| {
-        rules.sort_by_key(|rule| (rule.text(TYPE) != ANY, rule.text(TYPE) == REPORT));
+        rules.sort_by_key(|rule| (rule.text(TYPE) != ANY_APPROVER, rule.text(TYPE) == REPORT));
         Ok(())
     },
-    // Only writes check that it is a number.
+    // Only writing operations check that the id is a number.
     find: |call| match call.segment_id(call.collection.entry) {
-        Err(failure) if call.writes => Err(failure),
+        Err(failure) if call.is_write => Err(failure),
         Err(_) => Err(ErrorResponse::no_record()),
-        Ok(_) => call.select(call.stored()?),
+        Ok(_) => call.find_in(call.stored_rows()?),
     },
     json,
     ..Collection::new("/projects/{id}/approval_rules")
@@ -49,19 +52,19 @@ const USERS: &str = "users";
 const GROUPS: &str = "groups";
 const BRANCHES: &str = "protected_branch_ids";
 /// The type of a rule that everybody can fulfil.
-const ANY: &str = "any_approver";
+const ANY_APPROVER: &str = "any_approver";
 const REGULAR: &str = "regular";
-/// No rule with this name is stored.
-const LICENSE: &str = "License-Check";
+/// A reserved name, which no stored rule has.
+const LICENSE_RULE: &str = "License-Check";
 const REPORT: &str = "report_approver";
-/// Rules for reports. Before release 18.9 a rule with such a name is one.
-const REPORTS: [(&str, &str); 2] =
-    [(LICENSE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
+/// The names of rules for reports. Before release 18.9 the name makes a rule one for reports.
+const REPORT_RULES: [(&str, &str); 2] =
+    [(LICENSE_RULE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
 const REPORT_TYPES: &[&str] = &["license_scanning", "code_coverage"];
 const REQUIRED: &str = "approvals_required";
 const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
-const MOST_APPROVALS: i64 = 100;
-const LONGEST_NAME: usize = 1_024;
+const MAX_APPROVALS: i64 = 100;
+const MAX_NAME_LENGTH: usize = 1_024;
 
 /// The ids in a list of a rule.
 fn stored_ids(rule: &Record, list: &str) -> Vec<i64> {
@@ -76,13 +79,13 @@ fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
 }
 
 fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
-    let (mut groups, mut hidden) = (Vec::new(), false);
+    let (mut groups, mut has_hidden_groups) = (Vec::new(), false);
     for id in stored_ids(rule, GROUPS) {
         match Namespace::by_id(call.db, id)? {
             Some(group) if call.sees_group(&group)? => {
                 groups.push(groups::brief_json(call, &group)?);
             }
-            Some(_) => hidden = true,
+            Some(_) => has_hidden_groups = true,
             None => {}
         }
     }
@@ -101,21 +104,21 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "approvals_required": rule.value(REQUIRED),
         "users": users(call, &stored_ids(rule, USERS))?,
         "groups": groups,
-        "contains_hidden_groups": hidden,
+        "contains_hidden_groups": has_hidden_groups,
         "protected_branches": branches,
         "applies_to_all_protected_branches": is_for_all,
     });
-    let is_typed = rule.text(TYPE) == REPORT || call.release() >= OBSERVED;
+    let is_typed = rule.text(TYPE) == REPORT || call.release() >= OBSERVED_RELEASE;
     set_if(&mut body, is_typed, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
 
 fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
-    let mut shown_rules = Vec::new();
+    let mut shown_users = Vec::new();
     for id in ids {
-        shown_rules.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
+        shown_users.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
     }
-    Ok(shown_rules)
+    Ok(shown_users)
 }
 
 /// The users of a rule and the members of its groups, as far as they are active.
@@ -126,7 +129,7 @@ fn eligible_approvers(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                  AND m.group_id IN (SELECT value FROM json_each(?2))))
          ORDER BY u.id";
-    call.many(sql, [&list(USERS), &list(GROUPS), call.today()])
+    call.query_column(sql, [&list(USERS), &list(GROUPS), call.today()])
 }
 
 /// A list of ids; null is an empty list here.
@@ -146,12 +149,12 @@ fn sent_ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
 
 /// The users in a call, by id and by name, who are members of the project in any way.
 fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let by_id = sent_ids(call, ["user_ids", "users"])?;
+    let ids_by_id = sent_ids(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
-    if by_id.is_none() && names.is_none() {
+    if ids_by_id.is_none() && names.is_none() {
         return Ok(None);
     }
-    let mut user_ids = by_id.unwrap_or_default();
+    let mut user_ids = ids_by_id.unwrap_or_default();
     for name in names.unwrap_or_default() {
         user_ids.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
@@ -185,7 +188,7 @@ fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i
 /// branches is off unless it is sent.
 fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
-    if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED {
+    if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED_RELEASE {
         rule.set(ALL_BRANCHES, false);
     }
     if let Some(branches) = requested_branches(call, project)? {
@@ -201,33 +204,35 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
         groups.extend(hidden_groups(call, rule)?);
         set_ids(rule, GROUPS, groups);
     }
-    check(rule, &call.stored()?)
+    check(rule, &call.stored_rows()?)
 }
 
-/// The groups that stay though the call does not name them: those that the caller does not see,
-/// unless the call removes them.
+/// The groups that stay although the call does not name them: those that the caller does not see,
+/// unless the call removes hidden groups.
 fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     let is_removed = call.params.is_set("remove_hidden_groups")?;
     try_filter(stored_ids(rule, GROUPS), |id| Ok(!is_removed && !is_visible_group(call, *id)?))
 }
 
-/// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.
-/// Before release 18.9, names of users do not count.
+/// The type of a new rule. A rule without users and groups is for any approver, unless the call
+/// contains a type. Before release 18.9, usernames in the call are not considered here.
 fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
-    let former = call.release() < OBSERVED;
-    let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.text("name"));
-    let usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
+    let is_before_observed = call.release() < OBSERVED_RELEASE;
+    let report_rule =
+        REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
+    let has_usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
     let named =
         |names| Ok::<_, ErrorResponse>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
-    let names_somebody =
-        usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
-    let usual = if names_somebody { REGULAR } else { ANY };
+    let has_approvers = has_usernames && !is_before_observed
+        || named(["user_ids", "users"])?
+        || named(["group_ids", "groups"])?;
+    let default_type = if has_approvers { REGULAR } else { ANY_APPROVER };
     if rule.text(TYPE).is_empty() {
-        rule.set(TYPE, by_name.map_or(usual, |_| REPORT));
+        rule.set(TYPE, report_rule.map_or(default_type, |_| REPORT));
     }
     if rule.text(TYPE) != REPORT {
         rule.settings.remove(REPORT_TYPE);
-    } else if let (Some((_, report)), Value::Null) = (by_name, rule.value(REPORT_TYPE)) {
+    } else if let (Some((_, report)), Value::Null) = (report_rule, rule.value(REPORT_TYPE)) {
         rule.set(REPORT_TYPE, *report);
     }
     Ok(())
@@ -239,12 +244,13 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let mut others =
         stored_rules.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
     let is_taken = others.clone().any(|other| other.text("name") == rule_name);
-    let any = kind == ANY && others.next().is_some();
-    let reserved = REPORTS.iter().find(|(name, _)| *name == rule_name && *name != LICENSE);
-    let name = match reserved {
+    let has_other_any_rule = kind == ANY_APPROVER && others.next().is_some();
+    let reserved_rule =
+        REPORT_RULES.iter().find(|(name, _)| *name == rule_name && *name != LICENSE_RULE);
+    let name_fault = match reserved_rule {
         _ if rule_name.trim().is_empty() => Some("can't be blank".to_owned()),
-        _ if rule_name.chars().count() > LONGEST_NAME => {
-            Some(format!("is too long (maximum is {LONGEST_NAME} characters)"))
+        _ if rule_name.chars().count() > MAX_NAME_LENGTH => {
+            Some(format!("is too long (maximum is {MAX_NAME_LENGTH} characters)"))
         }
         _ if is_taken => Some("has already been taken".to_owned()),
         Some((name, report)) if kind == REGULAR => {
@@ -252,50 +258,56 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
         }
         _ => None,
     };
-    let required = number_fault(rule.value(REQUIRED).as_i64(), MOST_APPROVALS);
-    let report = match rule.text(REPORT_TYPE) {
+    let required_fault = number_fault(rule.value(REQUIRED).as_i64(), MAX_APPROVALS);
+    let report_fault = match rule.text(REPORT_TYPE) {
         _ if kind != REPORT => None,
         "" => Some("can't be blank".to_owned()),
         report => {
-            let entry = REPORTS
+            let entry = REPORT_RULES
                 .iter()
-                .find(|(name, report_type)| *report_type == report && *name != LICENSE);
+                .find(|(name, report_type)| *report_type == report && *name != LICENSE_RULE);
             entry
                 .filter(|(name, _)| *name != rule_name)
                 .map(|(name, _)| format!("{report} only supports {name} name"))
         }
     };
-    let any = any.then(|| "any-approver for the project already exists".to_owned());
+    let any_fault =
+        has_other_any_rule.then(|| "any-approver for the project already exists".to_owned());
     let mut complaints = Complaints::default();
-    for (field, text) in [("name", name), (REQUIRED, required), (REPORT_TYPE, report), (TYPE, any)]
-    {
+    for (field, text) in [
+        ("name", name_fault),
+        (REQUIRED, required_fault),
+        (REPORT_TYPE, report_fault),
+        (TYPE, any_fault),
+    ] {
         text.into_iter().for_each(|text| complaints.add(field, text));
     }
-    complaints.settle()
+    complaints.into_result()
 }
 
-/// Creates or changes the rule for anybody with a new number of approvals. False if that rule has
-/// another name: then it stays unchanged.
+/// Creates the rule for any approver, or changes its number of approvals. Returns false if that rule
+/// has another name; then it stays unchanged.
 pub(super) fn require_approvals(
     call: &Call<'_>,
     project: i64,
-    former: Option<&Value>,
-    requested: Option<&Value>,
+    former_count: Option<&Value>,
+    requested_count: Option<&Value>,
 ) -> Result<bool> {
-    const USUAL: &str = "All Members";
-    let requested = requested.filter(|requested| requested.is_i64() && former != Some(requested));
+    const DEFAULT_NAME: &str = "All Members";
+    let requested =
+        requested_count.filter(|requested| requested.is_i64() && former_count != Some(requested));
     let Some(count) = requested.filter(|_| call.tier() >= AttributeTier::Premium) else {
         return Ok(true);
     };
     let holder = Holder::Project(project);
-    let stored_rule = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
+    let stored_rule = RULES.rows.with_text(call, holder, TYPE, ANY_APPROVER)?.pop();
     let mut rule = stored_rule.unwrap_or_else(|| {
-        let mut rule = Record::new(call.now());
-        rule.set("name", USUAL);
-        rule.set(TYPE, ANY);
+        let mut rule = Record::new(call.time_text());
+        rule.set("name", DEFAULT_NAME);
+        rule.set(TYPE, ANY_APPROVER);
         rule
     });
-    if rule.text("name") != USUAL {
+    if rule.text("name") != DEFAULT_NAME {
         return Ok(false);
     }
     rule.set(REQUIRED, count.clone());

@@ -10,7 +10,7 @@ use super::prelude::*;
 use super::{approval_rules, instance};
 
 pub(super) const COLLECTIONS: &[Collection] = &[
-    SETTINGS,
+    APPROVAL_SETTINGS,
     Collection {
         path: "/groups/{id}/merge_request_approval_setting",
         tier: AttributeTier::Free,
@@ -21,23 +21,23 @@ pub(super) const COLLECTIONS: &[Collection] = &[
             refuse_if(has_none, ErrorResponse::forbidden)?;
             Ok(GroupOrProject::Group(Box::new(group)))
         },
-        ..SETTINGS
+        ..APPROVAL_SETTINGS
     },
 ];
 
 /// The newer form.
-const SETTINGS: Collection = Collection {
-    reads: MAINTAINER,
+const APPROVAL_SETTINGS: Collection = Collection {
+    read_level: MAINTAINER,
     tier: AttributeTier::Premium,
     is_document: true,
     complete,
     rows: Records("approval_settings"),
-    json: |call, row| Ok(newer_json(call, &EffectiveSettings::of(call, row)?)),
+    json: |call, row| Ok(newer_json(call, &EffectiveSettings::read(call, row)?)),
     ..Collection::new("/projects/{id}/merge_request_approval_setting")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Custom(show)),
+    APPROVAL_SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Custom(show)),
     post("/projects/{id}/approvals", update),
 ];
 
@@ -60,34 +60,34 @@ struct ApprovalFlag {
     lock: Option<&'static str>,
     #[serde(default)]
     since: Release,
-    /// Its place in the newer form.
+    /// Its position in the newer form.
     at: u8,
 }
 
 /// All flags, in the order of the older form.
 static FLAGS: LazyLock<Vec<ApprovalFlag>> = LazyLock::new(|| {
-    let text = without_comments(include_str!("../approval_settings.jsonc"));
+    let text = strip_comments(include_str!("../approval_settings.jsonc"));
     serde_json::from_str(text).expect("each test of approvals reads the table")
 });
 
-const RESET: &str = "reset_approvals_on_push";
-const SELECTIVE: &str = "selective_code_owner_removals";
-const PASSWORD: &str = "require_password_to_approve";
-/// Another name of [`PASSWORD`], from release 17.1 on.
-const REAUTHENTICATION: &str = "require_reauthentication_to_approve";
+const RESET_ON_PUSH: &str = "reset_approvals_on_push";
+const SELECTIVE_REMOVAL: &str = "selective_code_owner_removals";
+const REQUIRE_PASSWORD: &str = "require_password_to_approve";
+/// Another name of [`REQUIRE_PASSWORD`], from release 17.1 on.
+const REQUIRE_REAUTHENTICATION: &str = "require_reauthentication_to_approve";
 /// The setting of the service that allows only administrators to change rules.
 pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_request";
 /// The attribute of the project that can also be read and written here.
-pub(super) const BEFORE_MERGE: &str = "approvals_before_merge";
+pub(super) const APPROVALS_BEFORE_MERGE: &str = "approvals_before_merge";
 
 impl ApprovalFlag {
     /// Its name in the store.
     fn key(&self) -> &'static str {
-        if self.name == REAUTHENTICATION { PASSWORD } else { self.name }
+        if self.name == REQUIRE_REAUTHENTICATION { REQUIRE_PASSWORD } else { self.name }
     }
 
     /// The value in a call; null counts as the value that it sets.
-    fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
+    fn read_param(&self, call: &Call<'_>, name: &str) -> Result<bool> {
         call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::not_null(name))
     }
 }
@@ -112,15 +112,15 @@ struct EffectiveSettings {
     /// The settings of the group above a project, if any.
     group_settings: Option<Map<String, Value>>,
     /// The flags that the service enforces, by name.
-    locked: Vec<&'static str>,
+    enforced_flags: Vec<&'static str>,
 }
 
 impl EffectiveSettings {
-    fn of(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
-        let above = match call.scope {
-            GroupOrProject::Project(project) => {
-                SETTINGS.rows.one(call, Holder::Group(protection::root(&project.namespace)))?
-            }
+    fn read(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
+        let group_row = match call.scope {
+            GroupOrProject::Project(project) => APPROVAL_SETTINGS
+                .rows
+                .single(call, Holder::Group(protection::root_group_id(&project.namespace)))?,
             GroupOrProject::Group(_) => None,
         };
         let locked = try_filter(FLAGS.iter(), |flag| {
@@ -129,8 +129,8 @@ impl EffectiveSettings {
         Ok(Self {
             settings: row.settings.clone(),
             is_group: call.scope.project_id().is_none(),
-            group_settings: above.map(|above| above.settings),
-            locked: locked.into_iter().map(|flag| flag.name).collect(),
+            group_settings: group_row.map(|above| above.settings),
+            enforced_flags: locked.into_iter().map(|flag| flag.name).collect(),
         })
     }
 
@@ -139,26 +139,26 @@ impl EffectiveSettings {
         stored_value.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
-    /// Who enforces a flag.
-    fn forced_by(&self, flag: &ApprovalFlag) -> Option<&'static str> {
+    /// The level that enforces a flag: the service or the group.
+    fn enforcing_level(&self, flag: &ApprovalFlag) -> Option<&'static str> {
         let settings = self.group_settings.as_ref().or(self.is_group.then_some(&self.settings));
         let on =
             |name: &str| settings.and_then(|settings| settings.get(name)).and_then(Value::as_bool);
-        if self.locked.contains(&flag.name) {
+        if self.enforced_flags.contains(&flag.name) {
             return Some("instance");
         }
         // Selective removal is possible only while approvals are kept.
-        let forced = match flag.name {
-            SELECTIVE => on(RESET) == Some(true),
+        let is_enforced = match flag.name {
+            SELECTIVE_REMOVAL => on(RESET_ON_PUSH) == Some(true),
             _ => !self.is_group && on(flag.key()) == Some(flag.strict),
         };
-        forced.then_some("group")
+        is_enforced.then_some("group")
     }
 
     /// The effective value.
     fn value(&self, flag: &ApprovalFlag) -> bool {
-        match self.forced_by(flag) {
-            Some(_) if flag.name == SELECTIVE => false,
+        match self.enforcing_level(flag) {
+            Some(_) if flag.name == SELECTIVE_REMOVAL => false,
             Some(_) => flag.strict,
             None => self.stored_value(flag),
         }
@@ -166,29 +166,32 @@ impl EffectiveSettings {
 
     /// Stores a value, unless a level above enforces another one. Administrators may store what the
     /// service enforces.
-    fn take(&mut self, call: &Call<'_>, flag: &ApprovalFlag, requested_value: bool) {
-        let dropped = match self.forced_by(flag) {
+    fn set_unless_enforced(&mut self, call: &Call<'_>, flag: &ApprovalFlag, requested_value: bool) {
+        let is_dropped = match self.enforcing_level(flag) {
             Some("instance") => !call.is_administrator(),
             by => by.is_some(),
         };
-        if !dropped {
+        if !is_dropped {
             self.settings.insert(flag.key().to_owned(), requested_value.into());
         }
     }
 
     /// 400 if both only the approvals of code owners and all approvals are removed.
     fn check(&self, words: &str) -> Result<()> {
-        let [selective, resets] =
-            [SELECTIVE, RESET].map(|name| self.settings.get(name).and_then(Value::as_bool));
+        let [selective, resets] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
+            .map(|name| self.settings.get(name).and_then(Value::as_bool));
         refuse_if(selective == Some(true) && resets != Some(false), || {
-            ErrorResponse::model("base", format!("{SELECTIVE} can only be enabled when {words}"))
+            ErrorResponse::model(
+                "base",
+                format!("{SELECTIVE_REMOVAL} can only be enabled when {words}"),
+            )
         })
     }
 }
 
 /// The project of a call that reads rules: for callers who may open merge requests, and always for
 /// maintainers.
-pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
+pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;
     let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
@@ -198,7 +201,7 @@ pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
 }
 
 /// The project of a call that writes.
-pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
+pub(super) fn writable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.writable_project_as(MAINTAINER)?;
     call.require_tier(AttributeTier::Premium)?;
     Ok(project)
@@ -206,7 +209,7 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
 
 /// True if a setting of the service is on.
 pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
-    Ok(instance::setting(call, setting)? == Value::Bool(true))
+    Ok(instance::read_setting(call, setting)? == Value::Bool(true))
 }
 
 fn show(call: &CollectionCall<'_>) -> Result<Answer> {
@@ -214,8 +217,8 @@ fn show(call: &CollectionCall<'_>) -> Result<Answer> {
 }
 
 fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
-    let state = EffectiveSettings::of(call, &call.find()?)?;
-    let count = call.project()?.attributes(call.db)?.remove(BEFORE_MERGE);
+    let state = EffectiveSettings::read(call, &call.find()?)?;
+    let count = call.project()?.attributes(call.db)?.remove(APPROVALS_BEFORE_MERGE);
     Ok(older_form(call, count, |flag| state.value(flag)))
 }
 
@@ -226,14 +229,14 @@ fn older_form(
 ) -> Value {
     // Rules name the approvers; these lists are obsolete.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
-    body[BEFORE_MERGE] = count.into();
+    body[APPROVALS_BEFORE_MERGE] = count.into();
     flags(call).for_each(|flag| body[flag.name] = value_of(flag).into());
     body
 }
 
 fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
     let shown_flags = newer_flags(call).into_iter().map(|flag| {
-        let origin = state.forced_by(flag);
+        let origin = state.enforcing_level(flag);
         let value = state.value(flag) != flag.opposite;
         let value = json!({ "value": value, "locked": origin.is_some(), "inherited_from": origin });
         (flag.newer.to_owned(), value)
@@ -243,29 +246,29 @@ fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
 
 /// Changes the settings in the call. Without a licence 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    if call.tier() < AttributeTier::Premium && call.release() >= OBSERVED {
+    if call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE {
         return answer_unlicensed(call);
     }
-    let project = writable(call)?;
-    refuse_if(project.archived && call.release() >= OBSERVED, ErrorResponse::forbidden)?;
-    check_sent(call)?;
+    let project = writable_project(call)?;
+    refuse_if(project.archived && call.release() >= OBSERVED_RELEASE, ErrorResponse::forbidden)?;
+    check_any_sent(call)?;
     let scope = &GroupOrProject::Project(Box::new(project.clone()));
-    let call = &CollectionCall { collection: &SETTINGS, scope, call };
+    let call = &CollectionCall { collection: &APPROVAL_SETTINGS, scope, call };
     let mut row = call.find()?;
-    let mut state = EffectiveSettings::of(call, &row)?;
+    let mut state = EffectiveSettings::read(call, &row)?;
     for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
-        state.take(call, flag, flag.read(call, flag.name)?);
+        state.set_unless_enforced(call, flag, flag.read_param(call, flag.name)?);
     }
     state.check("reset_approvals_on_push is disabled")?;
     row.settings = state.settings;
     call.store(&mut row)?;
-    if call.params.has(BEFORE_MERGE) {
-        let Some(count) = call.params.integer(BEFORE_MERGE)? else {
-            return Err(ErrorResponse::model(BEFORE_MERGE, "is not a number"));
+    if call.params.has(APPROVALS_BEFORE_MERGE) {
+        let Some(count) = call.params.integer(APPROVALS_BEFORE_MERGE)? else {
+            return Err(ErrorResponse::model(APPROVALS_BEFORE_MERGE, "is not a number"));
         };
         let mut attributes = project.attributes(call.db)?;
-        let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
-        project.save_attributes(call.db, &attributes, call.now())?;
+        let former = attributes.insert(APPROVALS_BEFORE_MERGE.to_owned(), count.into());
+        project.save_attributes(call.db, &attributes, call.time_text())?;
         if !approval_rules::require_approvals(
             call,
             project.id,
@@ -279,15 +282,15 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// 400 for a call that changes nothing.
-fn check_sent(call: &Call<'_>) -> Result<()> {
-    let names = [BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
+fn check_any_sent(call: &Call<'_>) -> Result<()> {
+    let names = [APPROVALS_BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
     call.params.require_any(&names.collect::<Vec<_>>())
 }
 
 /// The answer of a service without a licence: everything is off.
 fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
-    check_sent(call)?;
+    check_any_sent(call)?;
     Answer::created(&older_form(call, 0, |_| false))
 }
 
@@ -297,8 +300,10 @@ fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut sent_values = Vec::new();
     for flag in flags.into_iter().filter(|flag| call.params.has(flag.newer)) {
-        let is_on =
-            call.params.flag(flag.newer)?.ok_or_else(|| ErrorResponse::empty(flag.newer))?;
+        let is_on = call
+            .params
+            .flag(flag.newer)?
+            .ok_or_else(|| ErrorResponse::empty_parameter(flag.newer))?;
         sent_values.push((flag, is_on != flag.opposite));
     }
     Ok(sent_values)
@@ -306,9 +311,9 @@ fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
 
 /// The first call for a group sets omitted flags to false.
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let (sent, mut state) = (sent_flags(call)?, EffectiveSettings::of(call, row)?);
+    let (sent_values, mut state) = (sent_flags(call)?, EffectiveSettings::read(call, row)?);
     if !state.is_group {
-        sent.into_iter().for_each(|(flag, on)| state.take(call, flag, on));
+        sent_values.into_iter().for_each(|(flag, on)| state.set_unless_enforced(call, flag, on));
         state.check("retain_approvals_on_push is enabled")?;
         row.settings = state.settings;
         return Ok(());
@@ -316,7 +321,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     if row.id == 0 {
         FLAGS.iter().for_each(|flag| row.set(flag.key(), flag.opposite));
     }
-    let sent = sent.into_iter().filter(|(flag, _)| flag.name != SELECTIVE);
+    let sent = sent_values.into_iter().filter(|(flag, _)| flag.name != SELECTIVE_REMOVAL);
     sent.for_each(|(flag, on)| row.set(flag.key(), on));
     Ok(())
 }

@@ -7,13 +7,13 @@ use super::prelude::*;
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
 pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
-    image_answer(call, GroupOrProject::seen(call)?.holder())?
+    image_answer(call, GroupOrProject::from_call_if_visible(call)?.holder())?
         .ok_or_else(|| ErrorResponse::not_found("Avatar"))
 })];
 
 /// The maximum size of an avatar in bytes, and the allowed image types with their media types.
-const MOST: usize = 200 * 1024;
-const IMAGES: [(&str, &str); 9] = [
+const MAX_AVATAR_BYTES: usize = 200 * 1024;
+const IMAGE_TYPES: [(&str, &str); 9] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
     ("jpeg", "image/jpeg"),
@@ -26,17 +26,19 @@ const IMAGES: [(&str, &str); 9] = [
 ];
 
 /// Stores or removes the avatar in a call, if it has one.
-pub(crate) fn store_sent(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
+pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
     let Some(file) = sent_avatar(params)? else { return Ok(()) };
     let (column, id) = holder.key();
-    call.run(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
+    call.execute(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
     if let Some(file) = file {
         let sql = format!("INSERT INTO avatars ({column}, name, content) VALUES (?1, ?2, ?3)");
-        call.run(&sql, params![id, file.file_name, &file.bytes[..]])?;
+        call.execute(&sql, params![id, file.file_name, &file.bytes[..]])?;
     }
     match holder {
         // Lists of projects read its name with the rows.
-        Holder::Project(id) => call.set("projects", id, "avatar", file.map(|file| &file.file_name)),
+        Holder::Project(id) => {
+            call.set_column("projects", id, "avatar", file.map(|file| &file.file_name))
+        }
         _ => Ok(()),
     }
 }
@@ -45,12 +47,12 @@ pub(crate) fn store_sent(call: &Call<'_>, holder: Holder, params: &Params) -> Re
 pub(super) fn stored_url(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
-    let name: Option<String> = call.maybe(&sql, [id])?;
-    Ok(name.map(|name| url(&call.base, holder, &name)))
+    let name: Option<String> = call.query_optional(&sql, [id])?;
+    Ok(name.map(|name| avatar_url(&call.base_url, holder, &name)))
 }
 
 /// The URL of the picture with this file name.
-pub(crate) fn url(base: &str, holder: Holder, name: &str) -> String {
+pub(crate) fn avatar_url(base: &str, holder: Holder, name: &str) -> String {
     let (column, id) = holder.key();
     let kind = column.trim_end_matches("_id");
     format!("{base}/uploads/-/system/{kind}/avatar/{id}/{name}")
@@ -74,19 +76,19 @@ fn sent_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
         return Ok(params.text("avatar")?.map(|_| None));
     };
     refuse_if(media_type(&file.file_name).is_none(), || {
-        let formats = IMAGES.map(|(extension, _)| extension).join(", ");
+        let formats = IMAGE_TYPES.map(|(extension, _)| extension).join(", ");
         let text =
             "file format is not supported. Please try one of the following supported formats";
         ErrorResponse::model("avatar", format!("{text}: {formats}"))
     })?;
     let text = "is too big (should be at most 200 KiB)";
-    refuse_if(file.bytes.len() > MOST, || ErrorResponse::model("avatar", text))?;
+    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || ErrorResponse::model("avatar", text))?;
     Ok(Some(Some(file)))
 }
 
 fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
-    let mut images = IMAGES.iter();
+    let mut images = IMAGE_TYPES.iter();
     Some(images.find(|(image, _)| image.eq_ignore_ascii_case(extension))?.1)
 }
 
@@ -104,7 +106,7 @@ fn download(call: &Call<'_>) -> Result<Answer> {
 fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
-    let picture = call.rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
+    let picture = call.query_rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
     Ok(picture.map(|(name, content)| {
         let mut answer = Answer::json(StatusCode::OK, content);
         let media_type = media_type(&name).unwrap_or("application/octet-stream");

@@ -7,26 +7,26 @@ use super::prelude::*;
 use super::rows::INHERITED;
 
 pub(super) const COLLECTIONS: &[Collection] =
-    &[BADGES, Collection { path: "/groups/{id}/badges", writes: OWNER, ..BADGES }];
+    &[BADGES, Collection { path: "/groups/{id}/badges", write_level: OWNER, ..BADGES }];
 
 const BADGES: Collection = Collection {
     entry: "badge_id",
     required: &URL_FIELDS,
     fields: &[
-        RowField { trims: true, ..RowField::new(URL_FIELDS[0], Form::Text) },
-        RowField { trims: true, ..RowField::new(URL_FIELDS[1], Form::Text) },
+        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[0], Form::Text) },
+        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[1], Form::Text) },
         RowField::new("name", Form::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.
     scope: |collection, call| {
-        if call.writes {
-            GroupOrProject::writable_by(call, [collection.writes; 2])
+        if call.is_write {
+            GroupOrProject::from_call_reading_archived(call, [collection.write_level; 2])
         } else {
-            GroupOrProject::seen(call)
+            GroupOrProject::from_call_if_visible(call)
         }
     },
     filters: &["name"],
-    inherited,
+    inherited: inherited_badges,
     complete: |_, badge| check_urls(badge),
     json,
     ..Collection::new("/projects/{id}/badges")
@@ -38,10 +38,10 @@ pub(super) const ROUTES: &[Route] =
 const URL_FIELDS: [&str; 2] = ["link_url", "image_url"];
 
 /// The badges of all groups above a project.
-fn inherited(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
+fn inherited_badges(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let GroupOrProject::Project(_) = call.scope else { return Ok(Vec::new()) };
     let mut badges = Vec::new();
-    for group in call.scope.groups() {
+    for group in call.scope.group_ids() {
         badges.extend(BADGES.rows.all(call, Holder::Group(group))?);
     }
     badges.iter_mut().for_each(|badge| badge.set(INHERITED, true));
@@ -56,15 +56,15 @@ fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
         let url = badge.text(name);
         body[name] = url.into();
         body[format!("rendered_{name}")] = match call.scope {
-            GroupOrProject::Project(project) => rendered(call, project, url)?.into(),
+            GroupOrProject::Project(project) => render_url(call, project, url)?.into(),
             GroupOrProject::Group(_) => url.into(),
         };
     }
-    body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.name() }.into();
+    body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.type_name() }.into();
     Ok(body)
 }
 
-fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
+fn render_url(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
     let attributes = project.attributes(call.db)?;
     let branch = attributes.get("default_branch").and_then(Value::as_str).unwrap_or_default();
     Ok(url
@@ -78,7 +78,7 @@ fn check_urls(badge: &Record) -> Result<()> {
     for name in URL_FIELDS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
-        if let Some(refusal) = urls::refused(&plain_url, &["http", "https"], Reach::Anywhere) {
+        if let Some(refusal) = urls::url_refusal(&plain_url, &["http", "https"], Reach::Anywhere) {
             return Err(ErrorResponse::model(name, refusal));
         }
     }
@@ -88,8 +88,8 @@ fn check_urls(badge: &Record) -> Result<()> {
 /// A preview of a badge.
 fn preview(call: &CollectionCall<'_>) -> Result<Answer> {
     call.params.require(&URL_FIELDS)?;
-    let mut badge = Record::new(call.now());
-    call.take(&mut badge)?;
+    let mut badge = Record::new(call.time_text());
+    call.store_params(&mut badge)?;
     check_urls(&badge)?;
-    Answer::ok(&without(json(call, &badge)?, &["name", "id", "kind"]))
+    Answer::ok(&remove_members(json(call, &badge)?, &["name", "id", "kind"]))
 }

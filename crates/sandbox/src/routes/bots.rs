@@ -14,8 +14,8 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The project or group. A caller who may not read them is treated as unknown.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    GroupOrProject::with(call, [MAINTAINER, OWNER])
-        .map_err(|failure| if call.writes { failure } else { failure.without_403() })
+    GroupOrProject::from_call_with_archived(call, [MAINTAINER, OWNER])
+        .map_err(|failure| if call.is_write { failure } else { failure.without_403() })
 }
 
 /// Adds a bot that is a member with this level; returns its id.
@@ -25,11 +25,11 @@ pub(super) fn insert_bot(
     name: &str,
     level: i64,
 ) -> Result<i64> {
-    let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
+    let username = format!("{}_{}_bot_{}", scope.type_name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
-    let new_bot = User { bot: true, ..User::active(&username, name, &email) };
-    let bot = new_bot.insert(call.db, call.now())?;
-    members::insert(call, scope, bot, &Terms::of_level(level), None)?;
+    let new_bot = User { bot: true, ..User::new_active(&username, name, &email) };
+    let bot = new_bot.insert(call.db, call.time_text())?;
+    members::insert(call, scope, bot, &Terms::with_level(level), None)?;
     Ok(bot)
 }
 
@@ -37,7 +37,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
-    let level = call.params.number_of("access_level", |level| levels.contains(&level))?;
+    let level = call.params.allowed_integer("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
     refuse_if(level > scope.level(call)?, || {
         let text = "User does not have permission to create a token with this access level";
@@ -52,20 +52,23 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// Adds the fields that only these tokens have.
 fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
-    if call.release() >= OBSERVED {
-        body["resource_type"] = scope.name().into();
+    if call.release() >= OBSERVED_RELEASE {
+        body["resource_type"] = scope.type_name().into();
         body["resource_id"] = scope.id().into();
     }
 }
 
 /// The tokens of bots that are members here.
-fn tokens_of(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<(PresentedToken, Value)>> {
+fn list_bot_tokens(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+) -> Result<Vec<(PresentedToken, Value)>> {
     let clauses = format!(
         "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
          WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
-        scope.column()
+        scope.id_column()
     );
-    let all = PresentedToken::list_with(
+    let tokens = PresentedToken::list_with(
         call.db,
         "m.access_level",
         &clauses,
@@ -76,19 +79,19 @@ fn tokens_of(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<(PresentedTo
             Ok((token, body))
         },
     );
-    Ok(all?)
+    Ok(tokens?)
 }
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    page::list(call, tokens_of(call, scope)?.into_iter().map(|(_, body)| body))
+    page::list(call, list_bot_tokens(call, scope)?.into_iter().map(|(_, body)| body))
 }
 
 fn find(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Value)> {
     let id = call.segment_id("token_id")?;
-    let found = tokens_of(call, scope)?.into_iter().find(|(token, _)| token.id == id);
-    found.ok_or_else(|| {
-        ErrorResponse::not_found(&if call.writes {
-            format!("{} Access Token", scope.name())
+    let token = list_bot_tokens(call, scope)?.into_iter().find(|(token, _)| token.id == id);
+    token.ok_or_else(|| {
+        ErrorResponse::not_found(&if call.is_write {
+            format!("{} Access Token", scope.type_name())
         } else {
             format!("Could not find access token with token_id: {id}")
         })
@@ -98,6 +101,6 @@ fn find(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Valu
 /// Removes the bot together with its token.
 fn revoke(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let (token, _) = find(call, scope)?;
-    call.run("DELETE FROM users WHERE id = ?1", [token.user_id])?;
+    call.execute("DELETE FROM users WHERE id = ?1", [token.user_id])?;
     Ok(Answer::no_content())
 }

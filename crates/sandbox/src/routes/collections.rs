@@ -19,7 +19,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 
 pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_tokens)];
 
-/// The project, for its maintainers; all others get 403.
+/// The project of a call by a maintainer; other callers get 403.
 pub(super) fn maintained_project(call: &Call<'_>) -> Result<GroupOrProject> {
     Ok(GroupOrProject::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
@@ -30,16 +30,19 @@ pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<GroupOrPro
 }
 
 const MILESTONES: Collection = Collection {
-    closed_by: &[&["issues_access_level", "merge_requests_access_level"]],
-    reads: 0,
-    writes: REPORTER,
+    required_features: &[&["issues_access_level", "merge_requests_access_level"]],
+    read_level: 0,
+    write_level: REPORTER,
     required: &["title"],
     fields: &[
         RowField::new("title", Form::Text),
         RowField::new("description", Form::Text),
         RowField::new("due_date", Form::LooseDay),
         RowField::new("start_date", Form::LooseDay),
-        RowField { shown: "", ..RowField::new("state_event", Form::Word(&["close", "activate"])) },
+        RowField {
+            answer_name: "",
+            ..RowField::new("state_event", Form::Word(&["close", "activate"]))
+        },
     ],
     filters: &["state", "title"],
     filter: |call, rows| {
@@ -48,11 +51,11 @@ const MILESTONES: Collection = Collection {
             let due = row.text("due_date").to_owned();
             (due.is_empty(), due, std::cmp::Reverse(row.id))
         });
-        let found = call.params.text("search")?.unwrap_or_default().to_lowercase();
+        let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
         rows.retain(|row| {
             ["title", "description"]
                 .iter()
-                .any(|name| row.text(name).to_lowercase().contains(&found))
+                .any(|name| row.text(name).to_lowercase().contains(&search))
         });
         if let Some(iids) = call.params.integers("iids")? {
             rows.retain(|row| row.value("iid").as_i64().is_some_and(|iid| iids.contains(&iid)));
@@ -62,16 +65,16 @@ const MILESTONES: Collection = Collection {
     complete: complete_milestone,
     json: |call, row| {
         let scope = call.scope;
-        let address = match scope {
+        let scope_path = match scope {
             GroupOrProject::Group(group) => format!("groups/{}", group.full_path),
             GroupOrProject::Project(project) => project.full_path.clone(),
         };
         let (due, iid) = (row.text("due_date"), row.value("iid"));
-        let mut body = call.plain(row);
-        body[scope.column()] = scope.id().into();
+        let mut body = call.plain_json(row);
+        body[scope.id_column()] = scope.id().into();
         body["state"] = row.value("state");
         body["expired"] = (!due.is_empty() && due < call.today()).into();
-        body["web_url"] = format!("{}/{address}/-/milestones/{iid}", call.base).into();
+        body["web_url"] = format!("{}/{scope_path}/-/milestones/{iid}", call.base_url).into();
         body["iid"] = iid;
         Ok(body)
     },
@@ -79,7 +82,7 @@ const MILESTONES: Collection = Collection {
 };
 
 fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let stored = call.stored()?;
+    let stored = call.stored_rows()?;
     if row.id != 0 {
         let names = call.collection.fields.iter().map(|field| field.name);
         call.params.require_any(&names.collect::<Vec<_>>())?;
@@ -96,14 +99,14 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     };
     if let Some((field, words)) = fault {
         let text = format!("Failed to create milestone {{:{field}=>[\"{words}\"]}}");
-        return Err(ErrorResponse::refused(text));
+        return Err(ErrorResponse::bad_request_message(text));
     }
-    let closes = row.settings.remove("state_event").map(|event| event == "close");
+    let is_closed = row.settings.remove("state_event").map(|event| event == "close");
     if row.id == 0 {
-        let last = stored.iter().filter_map(|other| other.settings.get("iid")?.as_i64()).max();
-        row.set("iid", last.unwrap_or(0) + 1);
+        let last_iid = stored.iter().filter_map(|other| other.settings.get("iid")?.as_i64()).max();
+        row.set("iid", last_iid.unwrap_or(0) + 1);
     }
-    if let Some(closed) = closes.or((row.id == 0).then_some(false)) {
+    if let Some(closed) = is_closed.or((row.id == 0).then_some(false)) {
         row.set("state", if closed { "closed" } else { "active" });
     }
     Ok(())
@@ -117,7 +120,7 @@ fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
         GroupOrProject::Group(group) => (None, Some(group.id)),
         GroupOrProject::Project(project) => (Some(project.namespace.id), None),
     };
-    call.one(sql, params![row.text("title"), group, projects])
+    call.query_value(sql, params![row.text("title"), group, projects])
 }
 
 const DEPLOY_TOKENS: Collection = Collection {
@@ -143,7 +146,7 @@ const DEPLOY_TOKENS: Collection = Collection {
     scope: |_, call| maintained_project(call),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
-            ErrorResponse::refused("Scopes can't be blank")
+            ErrorResponse::bad_request_message("Scopes can't be blank")
         })
     },
     json: |call, row| Ok(token_json(call, row)),
@@ -156,8 +159,8 @@ fn token_json(call: &Call<'_>, row: &Record) -> Value {
     let mut body = members(row, "id name username expires_at scopes revoked expired");
     body["username"] = if username.is_empty() { &default_username } else { username }.into();
     body["revoked"] = false.into();
-    body["expired"] = (!expires.is_empty() && expires <= call.now()).into();
-    if call.writes {
+    body["expired"] = (!expires.is_empty() && expires <= call.time_text()).into();
+    if call.is_write {
         // No request here accepts this token, so it is not stored.
         body["token"] = call.random_hex().into();
     }
@@ -167,13 +170,16 @@ fn token_json(call: &Call<'_>, row: &Record) -> Value {
 /// All tokens of the service, for administrators.
 fn list_all_tokens(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    page::list(call, DEPLOY_TOKENS.rows.every(call)?.iter().map(|row| token_json(call, row)))
+    page::list(
+        call,
+        DEPLOY_TOKENS.rows.all_of_service(call)?.iter().map(|row| token_json(call, row)),
+    )
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
 const GROUP_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
-    scope: |_, call| group_with_level(call, if call.writes { OWNER } else { MAINTAINER }),
+    scope: |_, call| group_with_level(call, if call.is_write { OWNER } else { MAINTAINER }),
     ..DEPLOY_TOKENS
 };
 
@@ -189,19 +195,19 @@ const STATUS_CHECKS: Collection = Collection {
     is_shown: false,
     scope: |_, call| GroupOrProject::project(call, MAINTAINER).map_err(ErrorResponse::without_403),
     complete: |call, row| {
-        let stored = call.stored()?;
+        let stored = call.stored_rows()?;
         if row.id != 0 {
             check_branches(call)?;
         }
-        let mut wrong = Vec::new();
+        let mut faults = Vec::new();
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
-                wrong.push(format!("{words} can't be blank"));
+                faults.push(format!("{words} can't be blank"));
             } else if is_taken(&stored, row, field) {
-                wrong.push(format!("{words} has already been taken"));
+                faults.push(format!("{words} has already been taken"));
             }
         }
-        refuse_if(!wrong.is_empty(), || ErrorResponse::invalid_record(wrong))
+        refuse_if(!faults.is_empty(), || ErrorResponse::invalid_record(faults))
     },
     json: check_json,
     ..Collection::new("/projects/{id}/external_status_checks")
@@ -232,36 +238,41 @@ fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let mut body = members(row, "id name project_id external_url protected_branches");
     body["project_id"] = project.into();
     body["protected_branches"] = branches.collect();
-    set_if(&mut body, call.release() >= OBSERVED, "hmac", !row.text("shared_secret").is_empty());
+    set_if(
+        &mut body,
+        call.release() >= OBSERVED_RELEASE,
+        "hmac",
+        !row.text("shared_secret").is_empty(),
+    );
     Ok(body)
 }
 
 const LEVEL_WORDS: &[&str] = &["maintainer", "owner", "admin"];
-const PUSH: &str = "minimum_access_level_for_push";
-const DELETE: &str = "minimum_access_level_for_delete";
-const PATH: &str = "repository_path_pattern";
+const MIN_PUSH_LEVEL: &str = "minimum_access_level_for_push";
+const MIN_DELETE_LEVEL: &str = "minimum_access_level_for_delete";
+const PATH_PATTERN: &str = "repository_path_pattern";
 
 const PACKAGE_RULES: Collection = Collection {
-    reads: MAINTAINER,
+    read_level: MAINTAINER,
     since: Some(Release::new(17, 6)),
     required: &["package_name_pattern", "package_type"],
     unique: &["package_name_pattern", "package_type"],
     fields: &[
         RowField::new("package_name_pattern", Form::Text),
         RowField::new("package_type", Form::Text),
-        RowField::new(PUSH, Form::Word(LEVEL_WORDS)),
+        RowField::new(MIN_PUSH_LEVEL, Form::Word(LEVEL_WORDS)),
         RowField {
             since: Some(Release::new(17, 11)),
-            ..RowField::new(DELETE, Form::Word(LEVEL_WORDS.split_at(1).1))
+            ..RowField::new(MIN_DELETE_LEVEL, Form::Word(LEVEL_WORDS.split_at(1).1))
         },
     ],
     is_shown: false,
     is_patched: true,
-    unpaged: true,
+    is_unpaged: true,
     complete: complete_rule,
     rows: Records("package_rules"),
     json: |call, row| {
-        let mut body = call.plain(row);
+        let mut body = call.plain_json(row);
         body["project_id"] = call.scope.id().into();
         Ok(body)
     },
@@ -271,22 +282,22 @@ const PACKAGE_RULES: Collection = Collection {
 const REPOSITORY_RULES: Collection = Collection {
     path: "/projects/{id}/registry/protection/repository/rules",
     since: Some(Release::new(17, 8)),
-    required: &[PATH],
-    unique: &[PATH],
+    required: &[PATH_PATTERN],
+    unique: &[PATH_PATTERN],
     fields: &[
-        RowField::new(PATH, Form::Text),
-        RowField::new(PUSH, Form::Word(LEVEL_WORDS)),
-        RowField::new(DELETE, Form::Word(LEVEL_WORDS)),
+        RowField::new(PATH_PATTERN, Form::Text),
+        RowField::new(MIN_PUSH_LEVEL, Form::Word(LEVEL_WORDS)),
+        RowField::new(MIN_DELETE_LEVEL, Form::Word(LEVEL_WORDS)),
     ],
     complete: |call, row| {
         let project_path = call.project()?.full_path.to_lowercase();
-        refuse_if(!row.text(PATH).starts_with(&project_path), || {
+        refuse_if(!row.text(PATH_PATTERN).starts_with(&project_path), || {
             unprocessable("Repository path pattern should start with the project's full path")
         })?;
         complete_rule(call, row)
     },
     rows: Records("registry_rules"),
-    closed_by: &[&["container_registry_access_level"]],
+    required_features: &[&["container_registry_access_level"]],
     ..PACKAGE_RULES
 };
 
@@ -296,9 +307,10 @@ fn unprocessable(words: &str) -> ErrorResponse {
 
 /// A rule has a level, and no other rule has the same pattern.
 fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    refuse_if([PUSH, DELETE].iter().all(|level| row.text(level).is_empty()), || {
-        unprocessable("A rule must have at least a minimum access role for push or delete.")
-    })?;
+    refuse_if(
+        [MIN_PUSH_LEVEL, MIN_DELETE_LEVEL].iter().all(|level| row.text(level).is_empty()),
+        || unprocessable("A rule must have at least a minimum access role for push or delete."),
+    )?;
     call.check_unique(row).map_err(|_| {
         let name = call.collection.unique[0].replace('_', " ");
         unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
@@ -308,13 +320,13 @@ fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
 /// Written from the documentation; not compared with a real service.
 pub(super) const AGENTS: Collection = Collection {
     entry: "agent_id",
-    reads: DEVELOPER,
+    read_level: DEVELOPER,
     required: &["name"],
     unique: &["name"],
     fields: &[RowField::new("name", Form::Text)],
     is_edited: false,
     json: |call, row| {
-        let mut body = call.plain(row);
+        let mut body = call.plain_json(row);
         body["config_project"] = json!({ "id": call.scope.id() });
         Ok(body)
     },
@@ -324,40 +336,43 @@ pub(super) const AGENTS: Collection = Collection {
 const BOARDS: Collection = Collection {
     entry: "board_id",
     tier: AttributeTier::Premium,
-    reads: 0,
-    writes: REPORTER,
+    read_level: 0,
+    write_level: REPORTER,
     required: &["name"],
     fields: &[
         RowField::new("name", Form::Text),
         RowField { preset: "false", ..RowField::new("hide_backlog_list", Form::Flag) },
         RowField { preset: "false", ..RowField::new("hide_closed_list", Form::Flag) },
     ],
-    shows: &[("lists", "[]")],
+    extra_members: &[("lists", "[]")],
     ..Collection::new("/groups/{id}/boards")
 };
 
 const KEY: &str = "key";
-const MODE: &str = "process_mode";
-const MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
+const PROCESS_MODE: &str = "process_mode";
+const PROCESS_MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
 
-/// Only CI jobs create one, and no request removes it.
+/// Only CI jobs create a resource group, and no request removes it.
 const RESOURCE_GROUPS: Collection = Collection {
     entry: KEY,
     key: KEY,
-    reads: DEVELOPER,
-    writes: DEVELOPER,
+    read_level: DEVELOPER,
+    write_level: DEVELOPER,
     fields: &[
-        RowField { only_new: true, ..RowField::new(KEY, Form::Text) },
-        RowField::new(MODE, Form::Word(MODES)),
+        RowField { is_create_only: true, ..RowField::new(KEY, Form::Text) },
+        RowField::new(PROCESS_MODE, Form::Word(PROCESS_MODES)),
     ],
     is_fixed_set: true,
-    closed_by: &[&["builds_access_level"]],
+    required_features: &[&["builds_access_level"]],
     // From 18.4 on, a setting of the project gives the mode of new ones.
     complete: |call, row| {
-        if row.id == 0 && !row.settings.contains_key(MODE) {
+        if row.id == 0 && !row.settings.contains_key(PROCESS_MODE) {
             let attributes = call.project()?.attributes(call.db)?;
             let mode = attributes.get("resource_group_default_process_mode").cloned();
-            row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
+            row.set(
+                PROCESS_MODE,
+                mode.filter(Value::is_string).unwrap_or_else(|| PROCESS_MODES[0].into()),
+            );
         }
         Ok(())
     },
@@ -372,8 +387,8 @@ pub(crate) fn add_seed_entry(
 ) -> Result<()> {
     let call = CollectionCall { collection, scope, call };
     call.params.require(collection.required)?;
-    let mut row = Record::new(call.now());
-    call.take(&mut row)?;
+    let mut row = Record::new(call.time_text());
+    call.store_params(&mut row)?;
     let mut twins = collection.rows.all(&call, scope.holder())?;
     if let Some(name) = collection.seed_key().filter(|_| !collection.is_single) {
         let value = call.params.text(name)?.unwrap_or_default();

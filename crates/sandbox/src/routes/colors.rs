@@ -1,21 +1,21 @@
 //! Colours of labels: `#RGB`, `#RRGGBB`, or a CSS name, which is stored as its digits.
 
 /// The names of CSS with their digits.
-const NAMES: &str = include_str!("colors.txt");
+const CSS_NAMES: &str = include_str!("colors.txt");
 /// The colours of text on light and on dark backgrounds.
-const DARK: &str = "#1F1E24";
-const LIGHT: &str = "#FFFFFF";
+const DARK_TEXT: &str = "#1F1E24";
+const LIGHT_TEXT: &str = "#FFFFFF";
 /// The sum of red, green and blue above which a colour is light.
-const BRIGHT: u32 = 500;
+const MAX_DARK_SUM: u32 = 500;
 
 /// The stored form of a colour: digits, whose case is kept, or those of a name in any case.
 pub(super) fn parse(text: &str) -> Option<String> {
     if let Some(digits) = text.strip_prefix('#') {
-        let good =
+        let is_valid =
             matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        return good.then(|| text.to_owned());
+        return is_valid.then(|| text.to_owned());
     }
-    let mut names = NAMES.lines().filter_map(|line| line.split_once(' '));
+    let mut names = CSS_NAMES.lines().filter_map(|line| line.split_once(' '));
     let (_, digits) = names.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
     Some(format!("#{digits}"))
 }
@@ -28,7 +28,7 @@ pub(super) fn text_color_on(color: &str) -> &'static str {
         [r1, r2, g1, g2, b1, b2] => (r1 + g1 + b1) * 16 + r2 + g2 + b2,
         _ => 0,
     };
-    if sum > BRIGHT { DARK } else { LIGHT }
+    if sum > MAX_DARK_SUM { DARK_TEXT } else { LIGHT_TEXT }
 }
 
 #[cfg(test)]
@@ -54,9 +54,12 @@ mod tests {
 
     #[test]
     fn text_is_dark_on_light_colours() {
-        for (color, text) in
-            [("#fff", DARK), ("#FFFF00", DARK), ("#000", LIGHT), ("#FF0000", LIGHT)]
-        {
+        for (color, text) in [
+            ("#fff", DARK_TEXT),
+            ("#FFFF00", DARK_TEXT),
+            ("#000", LIGHT_TEXT),
+            ("#FF0000", LIGHT_TEXT),
+        ] {
             assert_eq!(text_color_on(color), text, "{color}");
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct SqlConditions {
 
 impl SqlConditions {
     /// A condition on one value.
-    pub(super) fn with(
+    pub(super) fn with_value(
         text: &'static str,
         name: &'static str,
         value: impl ToSql + 'static,
@@ -21,13 +21,13 @@ impl SqlConditions {
         Self { texts: vec![text.into()], bound_values: vec![(name, Box::new(value))] }
     }
 
-    /// Adds a condition if `holds`.
-    pub(super) fn add_if(&mut self, holds: bool, text: impl Into<Cow<'static, str>>) {
-        self.texts.extend(holds.then(|| text.into()));
+    /// Adds a condition if `is_added`.
+    pub(super) fn add_if(&mut self, is_added: bool, text: impl Into<Cow<'static, str>>) {
+        self.texts.extend(is_added.then(|| text.into()));
     }
 
-    /// Adds a condition on a value, if there is one.
-    pub(super) fn on(
+    /// Adds a condition on a value if it is `Some`.
+    pub(super) fn add_with_value(
         &mut self,
         text: impl Into<Cow<'static, str>>,
         name: &'static str,
@@ -45,11 +45,11 @@ impl SqlConditions {
     pub(super) fn clause(&self) -> String {
         match self.texts.as_slice() {
             [] => String::new(),
-            some => format!(" WHERE {}", some.join(" AND ")),
+            texts => format!(" WHERE {}", texts.join(" AND ")),
         }
     }
 
-    pub(super) fn bound(&self) -> Vec<(&str, &dyn ToSql)> {
+    pub(super) fn bound_params(&self) -> Vec<(&str, &dyn ToSql)> {
         self.bound_values.iter().map(|(name, value)| (*name, value.as_ref())).collect()
     }
 }

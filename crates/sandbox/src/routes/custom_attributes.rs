@@ -3,15 +3,19 @@
 //! service's.
 
 use super::conditions::SqlConditions;
-use super::names::BLANK;
+use super::names::BLANK_TEXT;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/custom_attributes", |call| Answer::ok(&list_json(call, holder(call)?)?)),
+    get("/{holder}/custom_attributes", |call| {
+        Answer::ok(&list_json(call, attribute_holder(call)?)?)
+    }),
     get("/{holder}/custom_attributes/{key}", show),
     put("/{holder}/custom_attributes/{key}", set),
     delete("/{holder}/custom_attributes/{key}", remove),
-    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&list_json(call, holder(call)?)?)),
+    get("/users/{user_id}/custom_attributes", |call| {
+        Answer::ok(&list_json(call, attribute_holder(call)?)?)
+    }),
     get("/users/{user_id}/custom_attributes/{key}", show),
     put("/users/{user_id}/custom_attributes/{key}", set),
     delete("/users/{user_id}/custom_attributes/{key}", remove),
@@ -24,61 +28,66 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
         "SELECT json_object('key', key, 'value', value) FROM custom_attributes
          WHERE {column} = ?1 ORDER BY rowid"
     );
-    Ok(call.objects(&sql, [id])?.into())
+    Ok(call.query_objects(&sql, [id])?.into())
 }
 
-/// Narrows a list to what has all `custom_attributes` in the call; only administrators can filter by
-/// them. `holder` joins an attribute `c` to the object.
-pub(super) fn filter(call: &Call<'_>, conditions: &mut SqlConditions, holder: &str) {
-    let wanted = call.params.get("custom_attributes").filter(|_| call.is_administrator());
-    let has_all = format!(
+/// Limits a list to the objects that have all `custom_attributes` in the call; only administrators can
+/// filter by them. `holder` is the SQL condition that joins an attribute `c` to its object.
+pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder: &str) {
+    let requested_attributes =
+        call.params.get("custom_attributes").filter(|_| call.is_administrator());
+    let condition = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
              (SELECT 1 FROM custom_attributes c
               WHERE {holder} AND c.key = wanted.key AND c.value = wanted.value))"
     );
-    conditions.on(has_all, ":custom", wanted.filter(|all| all.is_object()).map(Value::to_string));
+    conditions.add_with_value(
+        condition,
+        ":custom",
+        requested_attributes.filter(|all| all.is_object()).map(Value::to_string),
+    );
 }
 
-/// The project, group or user of a call of an administrator. In 18.9 who is none gets 403, without a
-/// look at the object.
-fn holder(call: &Call<'_>) -> Result<Holder> {
-    let observed = call.release() >= OBSERVED;
-    if call.writes || !observed {
+/// The project, group or user of a call by an administrator. In 18.9 other callers get 403 before the
+/// object is searched.
+fn attribute_holder(call: &Call<'_>) -> Result<Holder> {
+    let is_observed = call.release() >= OBSERVED_RELEASE;
+    if call.is_write || !is_observed {
         call.user()?;
     }
-    refuse_if(observed && !call.is_administrator(), ErrorResponse::forbidden)?;
+    refuse_if(is_observed && !call.is_administrator(), ErrorResponse::forbidden)?;
     if !call.segment("user_id").is_empty() {
         call.administrator()?;
-        return Ok(Holder::User(call.named_user()?.id));
+        return Ok(Holder::User(call.segment_user()?.id));
     }
-    let holder = GroupOrProject::seen(call)?.holder();
+    let holder = GroupOrProject::from_call_if_visible(call)?.holder();
     call.administrator().map(|_| holder)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
+    let ((column, id), key) = (attribute_holder(call)?.key(), call.segment("key"));
     let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    let value: Option<String> = call.maybe(&sql, params![id, key])?;
+    let value: Option<String> = call.query_optional(&sql, params![id, key])?;
     let value = value.ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
 fn set(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
+    let ((column, id), key) = (attribute_holder(call)?.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
-    refuse_if(value.trim().is_empty(), || ErrorResponse::model("value", BLANK))?;
+    refuse_if(value.trim().is_empty(), || ErrorResponse::model("value", BLANK_TEXT))?;
     let sql = format!(
         "INSERT INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)
          ON CONFLICT ({column}, key) DO UPDATE SET value = ?3"
     );
-    call.run(&sql, params![id, key, value])?;
+    call.execute(&sql, params![id, key, value])?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
+    let ((column, id), key) = (attribute_holder(call)?.key(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    refuse_if(call.run(&sql, params![id, key])? == 0, ErrorResponse::no_record)?;
+    refuse_if(call.execute(&sql, params![id, key])? == 0, ErrorResponse::no_record)?;
     Ok(Answer::no_content())
 }

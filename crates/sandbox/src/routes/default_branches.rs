@@ -4,20 +4,21 @@
 use super::instance;
 use super::prelude::*;
 
-pub(super) const BRANCH: &str = "default_branch";
+pub(super) const DEFAULT_BRANCH: &str = "default_branch";
 pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
-pub(super) const DEFAULTS: &str = "default_branch_protection_defaults";
+pub(super) const PROTECTION_DEFAULTS: &str = "default_branch_protection_defaults";
 
 /// The protection of default branches in a call; keys that it omits are not stored either.
 pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
-    let requested_defaults = match call.params.get(DEFAULTS).filter(|_| call.is_from(16, 3)) {
-        Some(Value::Object(sent)) => sent,
-        None | Some(Value::Null) => return Ok(None),
-        Some(_) => return Err(ErrorResponse::invalid(DEFAULTS)),
-    };
+    let requested_defaults =
+        match call.params.get(PROTECTION_DEFAULTS).filter(|_| call.is_at_least(16, 3)) {
+            Some(Value::Object(sent)) => sent,
+            None | Some(Value::Null) => return Ok(None),
+            Some(_) => return Err(ErrorResponse::invalid(PROTECTION_DEFAULTS)),
+        };
     let mut protection = Map::new();
     for name in ["allowed_to_push", "allowed_to_merge"] {
-        let field = format!("{DEFAULTS}[{name}]");
+        let field = format!("{PROTECTION_DEFAULTS}[{name}]");
         let rows = match requested_defaults.get(name) {
             Some(Value::Array(rows)) => rows,
             None | Some(Value::Null) => continue,
@@ -25,7 +26,7 @@ pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
         };
         let levels = rows.iter().enumerate().map(|(number, row)| {
             let field = format!("{field}[{number}][access_level]");
-            let level = integer(&field, &row["access_level"])?;
+            let level = read_integer(&field, &row["access_level"])?;
             let is_allowed = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
             refuse_if(!is_allowed, || ErrorResponse::no_valid_value(&field))?;
             Ok(json!({ "access_level": level }))
@@ -34,31 +35,36 @@ pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
     }
     for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
         if let Some(value) = requested_defaults.get(name) {
-            let is_on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
+            let is_on = read_flag(&format!("{PROTECTION_DEFAULTS}[{name}]"), value)?;
             protection.insert(name.to_owned(), is_on.into());
         }
     }
     Ok(Some(protection.into()))
 }
 
-/// Stores the name and, if `protects`, the protection of default branches. The old number also sets
-/// the new object, but not when a group is created.
-pub(super) fn store(call: &Call<'_>, group: i64, route: Accepts, protects: bool) -> Result<()> {
-    if call.is_from(16, 11) && call.params.has(BRANCH) {
-        let name = call.params.text(BRANCH)?.filter(|name| is_ref_name(name));
-        OF_GROUPS.put(call.db, group, BRANCH, name)?;
+/// Stores the name and, if `sets_protection`, the protection of default branches. The old parameter, a
+/// number, also sets the new one, an object, but not when a group is created.
+pub(super) fn store_defaults(
+    call: &Call<'_>,
+    group: i64,
+    route: Accepts,
+    sets_protection: bool,
+) -> Result<()> {
+    if call.is_at_least(16, 11) && call.params.has(DEFAULT_BRANCH) {
+        let name = call.params.text(DEFAULT_BRANCH)?.filter(|name| is_ref_name(name));
+        GROUP_SETTINGS.put_value(call.db, group, DEFAULT_BRANCH, name)?;
     }
-    if !protects {
+    if !sets_protection {
         return Ok(());
     }
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
     match sent_protection(call)?.or(number.map(protection_from_number)) {
-        Some(defaults) => OF_GROUPS.put(call.db, group, DEFAULTS, defaults),
+        Some(defaults) => GROUP_SETTINGS.put_value(call.db, group, PROTECTION_DEFAULTS, defaults),
         None => Ok(()),
     }
 }
 
-/// The protection of default branches that a number means.
+/// The protection of default branches with this number in the old parameter.
 pub(super) fn protection_from_number(number: i64) -> Value {
     let (push, merge, force, initial) = match number {
         0 => (DEVELOPER, DEVELOPER, true, false),
@@ -81,14 +87,16 @@ pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<V
     if call.service.profile.empty_has_no_branch {
         return Ok(Value::Null);
     }
-    let topmost = ids(&namespace.traversal).next();
+    let topmost = traversal_ids(&namespace.traversal).next();
     let groups = [Some(namespace.id), topmost].into_iter().flatten();
     for group in groups.filter(|_| namespace.is_group()) {
-        if let Some(Value::String(name)) = OF_GROUPS.set(call.db, group)?.remove(BRANCH) {
+        if let Some(Value::String(name)) =
+            GROUP_SETTINGS.stored_values(call.db, group)?.remove(DEFAULT_BRANCH)
+        {
             return Ok(name.into());
         }
     }
-    Ok(match instance::setting(call, "default_branch_name")? {
+    Ok(match instance::read_setting(call, "default_branch_name")? {
         Value::String(name) if !name.is_empty() => name.into(),
         _ => "main".into(),
     })

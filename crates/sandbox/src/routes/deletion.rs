@@ -10,21 +10,21 @@ use super::{group_moves, groups, projects};
 pub(super) const ROUTES: &[Route] =
     &[delete("/{holder}", remove), post("/{holder}/restore", restore)];
 
-/// A project or group, as far as deletion is concerned.
+/// The properties of a project or group that its deletion needs.
 struct DeletionTarget {
     scope: GroupOrProject,
     /// The ids of the groups above it.
     ancestors: Vec<i64>,
-    marked: bool,
+    is_marked: bool,
     /// The suffix that a mark adds to its name and path.
     suffix: String,
 }
 
 impl DeletionTarget {
     /// The project or group of a call of its owner.
-    fn of(call: &Call<'_>) -> Result<Self> {
-        let scope = GroupOrProject::with(call, [OWNER, OWNER])?;
-        let is_from_18 = call.is_from(18, 0);
+    fn from_call(call: &Call<'_>) -> Result<Self> {
+        let scope = GroupOrProject::from_call_with_archived(call, [OWNER, OWNER])?;
+        let is_from_18 = call.is_at_least(18, 0);
         let (marked, word) = match &scope {
             GroupOrProject::Group(group) => {
                 (&group.marked_for_deletion_on, is_from_18.then_some("deletion_scheduled"))
@@ -35,30 +35,33 @@ impl DeletionTarget {
             }
         };
         let suffix = word.map(|word| format!("-{word}-{}", scope.id())).unwrap_or_default();
-        Ok(Self { ancestors: scope.above(), marked: marked.is_some(), suffix, scope })
+        Ok(Self { ancestors: scope.parent_group_ids(), is_marked: marked.is_some(), suffix, scope })
     }
 
     fn is_group(&self) -> bool {
         matches!(self.scope, GroupOrProject::Group(_))
     }
 
-    fn refused(&self, reason: &str) -> ErrorResponse {
-        ErrorResponse::refused(format!("{} {reason}", self.scope.either("Project", "Group")))
+    fn refusal(&self, reason: &str) -> ErrorResponse {
+        ErrorResponse::bad_request_message(format!(
+            "{} {reason}",
+            self.scope.choose("Project", "Group")
+        ))
     }
 
     /// Sets its name and path, and sets or removes the mark.
     fn save(&self, call: &Call<'_>, [name, path]: [String; 2], day: Option<&str>) -> Result<()> {
         let (table, id) = (self.scope.table(), self.scope.id());
         let set = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
-        call.run(&format!("UPDATE {table} {set}"), params![id, name, path, day])?;
+        call.execute(&format!("UPDATE {table} {set}"), params![id, name, path, day])?;
         if self.is_group() {
             let group = Namespace::by_id(call.db, id)?;
             return group.map_or(Ok(()), |group| group_moves::update_full_paths(call, &group));
         }
-        call.set(table, id, "full_path", self.full_path_with(&path))?;
+        call.set_column(table, id, "full_path", self.full_path_with(&path))?;
         // Before that release a mark also archived a project.
-        let archives = call.release() < OBSERVED;
-        if archives { call.set(table, id, "archived", day.is_some()) } else { Ok(()) }
+        let is_archiving = call.release() < OBSERVED_RELEASE;
+        if is_archiving { call.set_column(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 
     fn full_path_with(&self, path: &str) -> String {
@@ -71,50 +74,56 @@ impl DeletionTarget {
 
 /// Deletes it, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let target = DeletionTarget::of(call)?;
+    let target = DeletionTarget::from_call(call)?;
     call.check_unmodified(match &target.scope {
         GroupOrProject::Project(project) => &project.updated_at,
         GroupOrProject::Group(group) => &group.created_at,
     })?;
-    // From 16.0 to 18.0 only groups and their projects wait.
+    // From 16.0 to 18.0, only the deletion of groups and of their projects is delayed.
     let is_personal = !target.is_group() && target.ancestors.is_empty();
-    let waits_alone = call.is_from(18, 0) || !call.is_from(16, 0);
-    let waits = call.service.deletion_delay().is_some() && (waits_alone || !is_personal);
-    let has_parameter = target.is_group() || call.is_from(15, 11);
-    let at_once = has_parameter && call.params.is_set("permanently_remove")?;
-    if waits && at_once {
+    let delays_personal = call.is_at_least(18, 0) || !call.is_at_least(16, 0);
+    let is_delayed = call.service.deletion_delay().is_some() && (delays_personal || !is_personal);
+    let has_parameter = target.is_group() || call.is_at_least(15, 11);
+    let is_permanent = has_parameter && call.params.is_set("permanently_remove")?;
+    if is_delayed && is_permanent {
         check_permanent(call, &target)?;
-    } else if waits && target.marked {
-        return Err(target.refused("has already been marked for deletion"));
+    } else if is_delayed && target.is_marked {
+        return Err(target.refusal("has already been marked for deletion"));
     }
-    if !waits || at_once {
+    if !is_delayed || is_permanent {
         let (table, id) = (target.scope.table(), target.scope.id());
-        call.run(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
-    } else if !is_any_marked(call, target.ancestors.iter().copied())? {
+        call.execute(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
+    } else if !is_any_group_marked(call, target.ancestors.iter().copied())? {
         // Everything below a marked group is deleted with it.
-        let names = target.scope.names().map(|text| format!("{text}{}", target.suffix));
+        let names = target.scope.name_and_path().map(|text| format!("{text}{}", target.suffix));
         target.save(call, names, Some(call.today()))?;
     }
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
 /// True if one of these groups is marked.
-pub(super) fn is_any_marked(call: &Call<'_>, groups: impl Iterator<Item = i64>) -> Result<bool> {
+pub(super) fn is_any_group_marked(
+    call: &Call<'_>,
+    groups: impl Iterator<Item = i64>,
+) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
                    AND id IN (SELECT value FROM json_each(?1)))";
-    call.one(sql, [Value::from_iter(groups).to_string()])
+    call.query_value(sql, [Value::from_iter(groups).to_string()])
 }
 
-/// A marked one may be removed at once by a call with its full path. A top-level group may not.
+/// Checks a call that removes a marked project or group immediately: it must contain the full path. A
+/// top-level group cannot be removed immediately.
 fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     let path = call.params.text("full_path")?;
     refuse_if(target.is_group() && target.ancestors.is_empty(), || {
-        ErrorResponse::refused("`permanently_remove` option is only available for subgroups.")
+        ErrorResponse::bad_request_message(
+            "`permanently_remove` option is only available for subgroups.",
+        )
     })?;
-    refuse_if(!target.marked, || target.refused("must be marked for deletion first."))?;
+    refuse_if(!target.is_marked, || target.refusal("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
-        let type_name = target.scope.either("project", "subgroup");
-        ErrorResponse::refused(format!(
+        let type_name = target.scope.choose("project", "subgroup");
+        ErrorResponse::bad_request_message(format!(
             "`full_path` is incorrect. You must enter the complete path for the {type_name}."
         ))
     })
@@ -123,36 +132,36 @@ fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
 /// Removes the mark and its suffix. If the path is in use by now, name and path get a random
 /// suffix.
 fn restore(call: &Call<'_>) -> Result<Answer> {
-    let target = DeletionTarget::of(call)?;
+    let target = DeletionTarget::from_call(call)?;
     let (table, id) = (target.scope.table(), target.scope.id());
-    if !call.is_from(18, 0) {
+    if !call.is_at_least(18, 0) {
         call.require_tier(AttributeTier::Premium)?;
     }
-    refuse_if(!target.marked, || target.refused("has not been marked for deletion"))?;
-    let names = target.scope.names();
+    refuse_if(!target.is_marked, || target.refusal("has not been marked for deletion"))?;
+    let names = target.scope.name_and_path();
     let mut names = names.map(|name| name.strip_suffix(&target.suffix).unwrap_or(name).to_owned());
     let full_path = target.full_path_with(&names[1]);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
              OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))";
-    if call.one(sql, params![full_path, id, target.is_group()])? {
+    if call.query_value(sql, params![full_path, id, target.is_group()])? {
         let infix = format!("-{}", &call.random_hex()[..5]);
         names.iter_mut().for_each(|name| name.push_str(&infix));
     }
-    let (ancestors, whose) = target.scope.either(
+    let (parent_column, text_prefix) = target.scope.choose(
         ("namespace_id", "Project namespace name has already been taken and "),
         ("parent_id", ""),
     );
     let sql = format!(
-        "SELECT EXISTS (SELECT 1 FROM {table} other JOIN {table} own USING ({ancestors})
+        "SELECT EXISTS (SELECT 1 FROM {table} other JOIN {table} own USING ({parent_column})
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)"
     );
-    refuse_if(call.one(&sql, params![id, names[0]])?, || {
-        ErrorResponse::refused(format!("{whose}Name has already been taken"))
+    refuse_if(call.query_value(&sql, params![id, names[0]])?, || {
+        ErrorResponse::bad_request_message(format!("{text_prefix}Name has already been taken"))
     })?;
     target.save(call, names, None)?;
     match target.scope {
         GroupOrProject::Project(_) => {
-            projects::answer(call, StatusCode::CREATED, id, Extras::default())
+            projects::project_answer(call, StatusCode::CREATED, id, Extras::default())
         }
         GroupOrProject::Group(_) => {
             Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?)

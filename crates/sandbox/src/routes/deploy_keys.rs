@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
-use super::names::LONGEST;
+use super::names::MAX_NAME_LENGTH;
 use super::prelude::*;
 use super::projects;
 
@@ -43,12 +43,12 @@ stored!(DeployKey: deploy_keys k, id, title, key, fingerprint, created_at, expir
 impl DeployKey {
     /// The projects that use the key.
     fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
-        call.many("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
+        call.query_column("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
     }
 
     /// True if a project in which the caller is a member uses it.
-    fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
-        any(self.projects(call)?, |id| {
+    fn is_reachable(&self, call: &Call<'_>) -> Result<bool> {
+        try_any(self.projects(call)?, |id| {
             let project = Project::by_id(call.db, id)?;
             project.map_or(Ok(false), |project| Ok(call.level_in(&project)? > 0))
         })
@@ -57,69 +57,71 @@ impl DeployKey {
     /// The right of a project to push with it; `None` if the project does not use it.
     fn can_push(&self, call: &Call<'_>, project: i64) -> Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-        call.maybe(sql, [project, self.id])
+        call.query_optional(sql, [project, self.id])
     }
 
     fn attach(&self, call: &Call<'_>, project: i64, can_push: bool) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
-        call.run(sql, params![self.id, project, can_push]).map(drop)
+        call.execute(sql, params![self.id, project, can_push]).map(drop)
     }
 
     /// The key as the service shows it, without the project's part.
     fn json(&self, call: &Call<'_>) -> Value {
         let mut body =
             self.members("id title key fingerprint fingerprint_sha256 created_at expires_at");
-        body["fingerprint"] = self.older_fingerprint().into();
+        body["fingerprint"] = self.md5_fingerprint().into();
         body["fingerprint_sha256"] = self.column("fingerprint");
-        set_if(&mut body, call.release() >= OBSERVED, "last_used_at", Value::Null);
-        set_if(&mut body, call.release() >= OBSERVED, "usage_type", "auth_and_signing");
+        set_if(&mut body, call.release() >= OBSERVED_RELEASE, "last_used_at", Value::Null);
+        set_if(&mut body, call.release() >= OBSERVED_RELEASE, "usage_type", "auth_and_signing");
         body
     }
 
     /// The MD5 fingerprint.
-    fn older_fingerprint(&self) -> String {
-        let material = self.key.split_whitespace().nth(1).and_then(decoded).unwrap_or_default();
+    fn md5_fingerprint(&self) -> String {
+        let material =
+            self.key.split_whitespace().nth(1).and_then(decode_material).unwrap_or_default();
         let digits = Md5::digest(&material);
         digits.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
-    fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value> {
+    fn project_json(&self, call: &Call<'_>, project: i64) -> Result<Value> {
         let mut body = self.json(call);
         body["can_push"] = self.can_push(call, project)?.unwrap_or_default().into();
         Ok(body)
     }
 }
 
-fn decoded(material: &str) -> Option<Vec<u8>> {
+fn decode_material(material: &str) -> Option<Vec<u8>> {
     STANDARD.decode(material).ok().or_else(|| STANDARD_NO_PAD.decode(material).ok())
 }
 
-/// A key in its stored form, with the first word of its comment, and the fingerprint of its
-/// content. `None` if it is not a key.
+/// The stored form of a key, which has only the first word of its comment, and the fingerprint of its
+/// content. `None` if the text is not a key.
 fn parse_key(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     let (kind, material) = (words.first()?, words.get(1)?);
-    let bytes = decoded(material)?;
+    let bytes = decode_material(material)?;
     // The content begins with its type, after four bytes with the length.
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (length, key_content) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let is_type = TYPES.split(' ').any(|name| name == *kind);
-    let sound = is_type && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
+    let is_valid =
+        is_type && key_content.get(..length)? == kind.as_bytes() && key_content.len() > length;
     let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
-    sound.then(|| (words.join(" "), fingerprint))
+    is_valid.then(|| (words.join(" "), fingerprint))
 }
 
 /// The title; adds its faults.
-fn checked_title(call: &Call<'_>, faults: &mut Complaints) -> Result<String> {
+fn read_title(call: &Call<'_>, faults: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
     faults.add_if(title.trim().is_empty(), FIELD, "can't be blank");
-    faults.check_length(FIELD, &title, LONGEST);
+    faults.check_length(FIELD, &title, MAX_NAME_LENGTH);
     Ok(title)
 }
 
 /// The key in the path, if the project uses it.
-fn find_used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
+fn find_project_key(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
     let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
     Ok(DeployKey::first(call.db, condition, [call.segment_id("key_id")?, project])?)
 }
@@ -129,7 +131,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let clauses =
         "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
     let keys = DeployKey::list(call.db, clauses, [project])?;
-    page::list_of(call, &keys, |key| key.json_in(call, project))
+    page::list_objects(call, &keys, |key| key.project_json(call, project))
 }
 
 /// All keys of all projects, each with the projects in which it may push. None of them is public.
@@ -137,7 +139,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let is_public = call.params.is_set("public")?;
     let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
-    page::list_of(call, &keys, |key| {
+    page::list_objects(call, &keys, |key| {
         let projects = key.projects(call)?;
         let writable = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
         let writable = writable.into_iter().map(|id| {
@@ -152,11 +154,11 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let key = find_used(call, project)?.ok_or_else(ErrorResponse::no_record)?;
-    Answer::ok(&key.json_in(call, project)?)
+    let key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
+    Answer::ok(&key.project_json(call, project)?)
 }
 
-/// An existing key is searched by the text as sent. So a key whose comment was shortened is not
+/// An existing key is searched by the sent text. So a stored key with a shortened comment is not
 /// found.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
@@ -164,18 +166,18 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let sent_key = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
     if let Some(existing) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent_key])? {
-        let used = existing.can_push(call, project)?.is_some();
-        if !used && existing.is_within_reach(call)? {
+        let is_used = existing.can_push(call, project)?.is_some();
+        if !is_used && existing.is_reachable(call)? {
             existing.attach(call, project, can_push)?;
         }
-        if used || existing.can_push(call, project)?.is_some() {
-            return Answer::created(&existing.json_in(call, project)?);
+        if is_used || existing.can_push(call, project)?.is_some() {
+            return Answer::created(&existing.project_json(call, project)?);
         }
     }
     let mut faults = Complaints::default();
-    let title = checked_title(call, &mut faults)?;
-    let expires_at = call.params.time_or_day("expires_at")?.map(clock::spell);
-    let is_past = expires_at.as_deref().is_some_and(|end| end < call.now());
+    let title = read_title(call, &mut faults)?;
+    let expires_at = call.params.time_or_day("expires_at")?.map(clock::format_time);
+    let is_past = expires_at.as_deref().is_some_and(|end| end < call.time_text());
     faults.add_if(is_past, "deploy_key.key", "has expired");
     let Some((key, fingerprint)) = parse_key(&sent_key) else {
         for text in [FORBIDDEN_TYPE, "is invalid"] {
@@ -188,39 +190,40 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
         faults.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
-    faults.settle()?;
-    let created_at = call.now().to_owned();
+    faults.into_result()?;
+    let created_at = call.time_text().to_owned();
     let mut new_key = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
     new_key.id = new_key.put(call.db)?;
     new_key.attach(call, project, can_push)?;
-    Answer::created(&new_key.json_in(call, project)?)
+    Answer::created(&new_key.project_json(call, project)?)
 }
 
 /// Only administrators may change the title of a shared key; other callers' titles are ignored.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
-    let mut key = find_used(call, project)?.ok_or_else(ErrorResponse::no_record)?;
-    let editable = call.is_administrator() || key.projects(call)? == [project];
-    if call.params.has("title") && editable {
-        let mut wrong = Complaints::default();
-        key.title = checked_title(call, &mut wrong)?;
-        wrong.settle()?;
+    let mut key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
+    let can_edit_title = call.is_administrator() || key.projects(call)? == [project];
+    if call.params.has("title") && can_edit_title {
+        let mut faults = Complaints::default();
+        key.title = read_title(call, &mut faults)?;
+        faults.into_result()?;
         key.put(call.db)?;
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
         key.attach(call, project, can_push.ok_or_else(|| ErrorResponse::not_null("can_push"))?)?;
     }
-    Answer::ok(&key.json_in(call, project)?)
+    Answer::ok(&key.project_json(call, project)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let key = find_used(call, project)?.ok_or_else(|| ErrorResponse::not_found("Deploy key"))?;
+    let key =
+        find_project_key(call, project)?.ok_or_else(|| ErrorResponse::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-    call.run(sql, [project, key.id])?;
+    call.execute(sql, [project, key.id])?;
     Ok(Answer::no_content())
 }
 
@@ -228,7 +231,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     match DeployKey::by_id(call.db, call.segment_id("key_id")?)? {
-        Some(key) if key.is_within_reach(call)? => {
+        Some(key) if key.is_reachable(call)? => {
             if key.can_push(call, project)?.is_none() {
                 key.attach(call, project, false)?;
             }

@@ -10,23 +10,23 @@ use sha2::{Digest, Sha256};
 use super::prelude::*;
 use super::protected_branches;
 use super::repository::{
-    default_branch, may_push, new_commit, readable, repository_of, set_first_branch,
+    default_branch, may_push, new_commit, open_repository, readable_project, set_first_branch,
 };
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tree", tree),
     get("/projects/{id}/repository/files/{path}", show),
     get("/projects/{id}/repository/files/{path}/raw", raw),
-    post("/projects/{id}/repository/files/{path}", write),
-    put("/projects/{id}/repository/files/{path}", write),
-    delete("/projects/{id}/repository/files/{path}", write),
+    post("/projects/{id}/repository/files/{path}", write_file),
+    put("/projects/{id}/repository/files/{path}", write_file),
+    delete("/projects/{id}/repository/files/{path}", write_file),
 ];
 
-const LENIENT: GeneralPurpose =
+const LENIENT_BASE64: GeneralPurpose =
     GeneralPurpose::new(&base64::alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// The path of the file, which stays below the root of the repository.
-fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
+fn file_path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
     let are_names = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
     let is_valid = are_names && !path.contains(['\0', '\\']);
@@ -40,7 +40,7 @@ fn requested_commit(call: &Call<'_>, project: &Project, noun: &str) -> Result<(S
         Some(reference) if reference != "HEAD" => reference,
         _ => default_branch(call, project)?,
     };
-    let commit = repository_of(call, project).resolve(&reference)?;
+    let commit = open_repository(call, project).resolve(&reference)?;
     Ok((reference, commit.ok_or_else(|| ErrorResponse::not_found(noun))?))
 }
 
@@ -51,21 +51,21 @@ fn requested_file(
     path: &str,
 ) -> Result<(RepositoryFile, Commit, String)> {
     let (reference, commit) = requested_commit(call, project, "Commit")?;
-    let file = repository_of(call, project).file(&commit.id, path)?;
+    let file = open_repository(call, project).file(&commit.id, path)?;
     Ok((file.ok_or_else(|| ErrorResponse::not_found("File"))?, commit, reference))
 }
 
 /// The bytes of a file.
 fn raw(call: &Call<'_>) -> Result<Answer> {
-    let (file, ..) = requested_file(call, &readable(call)?, path(call)?)?;
+    let (file, ..) = requested_file(call, &readable_project(call)?, file_path(call)?)?;
     let mut answer = Answer::json(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
     Ok(answer)
 }
 
-/// The file in JSON, and the same in headers, which are all that HEAD returns.
+/// The file as JSON; the headers have the same values, because HEAD returns only headers.
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let (project, path) = (readable(call)?, path(call)?);
+    let (project, path) = (readable_project(call)?, file_path(call)?);
     call.params.require(&["ref"])?;
     let (file, commit, reference) = requested_file(call, &project, path)?;
     let body = json(&file, path, &reference, &commit.id);
@@ -93,23 +93,24 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 
 /// The files and folders in a folder, folders first; with `recursive` also everything below.
 fn tree(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
+    let project = readable_project(call)?;
     let (_, commit) = requested_commit(call, &project, "Tree")?;
     let folder = call.params.text("path")?.unwrap_or_default();
     let prefix = match folder.trim_matches('/') {
         "" => String::new(),
         folder => format!("{folder}/"),
     };
-    let recursive = call.params.is_set("recursive")?;
+    let is_recursive = call.params.is_set("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
-    for (path, blob, executable) in repository_of(call, &project).paths(&commit.id)? {
+    for (path, blob, executable) in open_repository(call, &project).paths(&commit.id)? {
         let Some(relative) = path.strip_prefix(&prefix) else { continue };
-        for (end, _) in relative.match_indices('/').take(if recursive { usize::MAX } else { 1 }) {
+        for (end, _) in relative.match_indices('/').take(if is_recursive { usize::MAX } else { 1 })
+        {
             let folder = format!("{prefix}{}", &relative[..end]);
-            let id = id_of(&[commit.id.as_bytes(), folder.as_bytes()]);
+            let id = digest_id(&[commit.id.as_bytes(), folder.as_bytes()]);
             folders.entry(folder.clone()).or_insert_with(|| entry(&id, "tree", &folder, "040000"));
         }
-        if recursive || !relative.contains('/') {
+        if is_recursive || !relative.contains('/') {
             let mode = if executable { "100755" } else { "100644" };
             files.push(entry(&blob, "blob", &path, mode));
         }
@@ -144,52 +145,54 @@ fn json(file: &RepositoryFile, path: &str, reference: &str, commit: &str) -> Val
 }
 
 /// The first file in an empty project also creates its default branch.
-fn write(call: &Call<'_>) -> Result<Answer> {
-    let (creates, removes) = (call.method == Method::POST, call.method == Method::DELETE);
+fn write_file(call: &Call<'_>) -> Result<Answer> {
+    let (is_create, is_removal) = (call.method == Method::POST, call.method == Method::DELETE);
     let project = call.project_as(DEVELOPER)?;
-    let path = path(call)?;
-    let mut needed = vec!["branch", "content", "commit_message"];
-    needed.retain(|name| !removes || *name != "content");
-    call.params.require(&needed)?;
+    let path = file_path(call)?;
+    let mut required_params = vec!["branch", "content", "commit_message"];
+    required_params.retain(|name| !is_removal || *name != "content");
+    call.params.require(&required_params)?;
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
-    let content = content(call)?;
+    let content = read_content(call)?;
     let (start, file) = find_for_write(call, &project, &branch, path)?;
-    let last = call.params.text("last_commit_id")?;
-    if last.is_some_and(|last| file.as_ref().is_some_and(|file| file.last_commit_id != last)) {
-        return Err(ErrorResponse::refused(
+    let last_commit_id = call.params.text("last_commit_id")?;
+    if last_commit_id
+        .is_some_and(|last| file.as_ref().is_some_and(|file| file.last_commit_id != last))
+    {
+        return Err(ErrorResponse::bad_request_message(
             "You are attempting to update a file that has changed since you started editing it.",
         ));
     }
     let executable = call.params.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
-    let edit = CommitAction { path, content: (!removes).then_some((&content[..], executable)) };
+    let edit = CommitAction { path, content: (!is_removal).then_some((&content[..], executable)) };
     if let Some(start) = start {
-        repository_of(call, &project).point(&branch, &start)?;
+        open_repository(call, &project).set_branch(&branch, &start)?;
     }
     let non_empty =
         |name| Ok::<_, ErrorResponse>(call.params.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
     commit.author_name = non_empty("author_name")?.unwrap_or(commit.author_name);
     commit.author_email = non_empty("author_email")?.unwrap_or(commit.author_email);
-    repository_of(call, &project).commit(&branch, commit, &[edit])?;
+    open_repository(call, &project).commit(&branch, commit, &[edit])?;
     if project.empty_repo {
         set_first_branch(call, &project, &branch)?;
-        let due_at = call.protection_due_at();
+        let due_at = call.protection_time();
         protected_branches::protect_default(call, project.id, due_at.as_deref())?;
     }
     let body = json!({ "file_path": path, "branch": branch });
-    match creates {
+    match is_create {
         true => Answer::created(&body),
-        false if removes => Ok(Answer::no_content()),
+        false if is_removal => Ok(Answer::no_content()),
         false => Answer::ok(&body),
     }
 }
 
 /// The new content in a call.
-fn content(call: &Call<'_>) -> Result<Vec<u8>> {
+fn read_content(call: &Call<'_>) -> Result<Vec<u8>> {
     let text = call.params.text("content")?.unwrap_or_default();
-    let encoding = call.params.one_of("encoding", &["text", "base64"])?;
+    let encoding = call.params.allowed_text("encoding", &["text", "base64"])?;
     let is_base64 = encoding.is_some_and(|encoding| encoding == "base64");
     Ok(if is_base64 { decode_leniently(&text) } else { text.into_bytes() })
 }
@@ -204,47 +207,49 @@ fn decode_leniently(text: &str) -> Vec<u8> {
     if digits.len() % 4 == 1 {
         digits.pop();
     }
-    LENIENT.decode(digits).unwrap_or_default()
+    LENIENT_BASE64.decode(digits).unwrap_or_default()
 }
 
-/// The present file, after checking that the change is possible, and the commit at which the branch
-/// starts if the call creates one.
+/// Checks that a change of the file is possible. Returns the existing file, and the start commit of
+/// the branch if the call creates one.
 fn find_for_write(
     call: &Call<'_>,
     project: &Project,
     branch: &str,
     path: &str,
 ) -> Result<(Option<String>, Option<RepositoryFile>)> {
-    let creates = call.method == Method::POST;
-    if project.empty_repo && creates {
+    let is_create = call.method == Method::POST;
+    if project.empty_repo && is_create {
         return Ok((None, None));
     }
-    let repository = repository_of(call, project);
+    let repository = open_repository(call, project);
     let start = call.params.text("start_branch")?.filter(|start| !start.is_empty());
     let is_new = start.as_ref().is_some_and(|start| start != branch);
     let start_branch = start.as_deref().unwrap_or(branch);
     let Some(head) = repository.find(BRANCHES, start_branch)? else {
-        return Err(ErrorResponse::refused(
+        return Err(ErrorResponse::bad_request_message(
             "You can only create or edit files when you are on a branch",
         ));
     };
     if is_new && repository.find(BRANCHES, branch)?.is_some() {
-        return Err(ErrorResponse::refused(format!(
+        return Err(ErrorResponse::bad_request_message(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
         )));
     }
     if is_new && !is_ref_name(branch) {
-        return Err(ErrorResponse::refused(format!(
+        return Err(ErrorResponse::bad_request_message(format!(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         )));
     }
     if !may_push(call, project, branch)? {
-        return Err(ErrorResponse::refused("You are not allowed to push into this branch"));
+        return Err(ErrorResponse::bad_request_message(
+            "You are not allowed to push into this branch",
+        ));
     }
     let file = repository.file(&head.commit.id, path)?;
-    refuse_if(creates == file.is_some(), || {
-        let complaint = if creates { "already exists" } else { "doesn't exist" };
-        ErrorResponse::refused(format!("A file with this name {complaint}"))
+    refuse_if(is_create == file.is_some(), || {
+        let complaint = if is_create { "already exists" } else { "doesn't exist" };
+        ErrorResponse::bad_request_message(format!("A file with this name {complaint}"))
     })?;
     Ok((is_new.then_some(head.commit.id), file))
 }

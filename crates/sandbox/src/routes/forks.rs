@@ -1,6 +1,6 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
-use super::names::{TAKEN, in_sentences};
+use super::names::{TAKEN_TEXT, convert_to_sentences};
 use super::prelude::*;
 use super::project_rules::{self, RequestedName};
 use super::{projects, repository, users};
@@ -15,16 +15,16 @@ pub(super) const ROUTES: &[Route] = &[
 fn fork(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     let upstream = call.project()?;
-    let of_upstream = upstream.attributes(call.db)?;
+    let upstream_attributes = upstream.attributes(call.db)?;
     // Guests of a private project do not read its code.
-    let reads = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
-    let is_off = of_upstream.get("forking_access_level") == Some(&json!("disabled"));
-    refuse_if(!reads || is_off, ErrorResponse::hidden)?;
+    let can_read_code = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
+    let is_off = upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
+    refuse_if(!can_read_code || is_off, ErrorResponse::hidden)?;
     let mut attributes = settings::presets(call.time);
-    attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
+    attributes.extend(upstream_attributes.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target_namespace(call, user.id)?;
-    let within_limit = namespace.is_group() || users::may_create_project(call, user)?;
-    refuse_if(!within_limit, ErrorResponse::forbidden)?;
+    let is_within_limit = namespace.is_group() || users::may_create_project(call, user)?;
+    refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
     let params = &call.params;
     let has_later_errors = call.service.profile.later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
@@ -32,14 +32,14 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     check_source(call, &upstream)?;
     project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
         .map_err(|failure| if has_later_errors { conflict(failure, true) } else { failure })?;
-    let requested_visibility = params.one_of("visibility", VISIBILITIES)?;
+    let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
     requested_visibility
         .as_deref()
         .map_or(Ok(()), |requested| projects::check_restriction(call, requested))?;
     let visibility = requested_visibility
         .unwrap_or_else(|| projects::lower_visibility(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
-    let (name_taken, path_taken) = projects::taken_names(call, &namespace, &name, &path, None)?;
+    let (name_taken, path_taken) = projects::are_names_taken(call, &namespace, &name, &path, None)?;
     refuse_if(name_taken || path_taken, || name_conflict(call, name_taken, path_taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
@@ -54,15 +54,15 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         path: &path,
         visibility: &visibility,
         empty_repo: upstream.empty_repo || error.is_some(),
-        readme: false,
-        copies: Some(upstream.id),
+        has_readme: false,
+        source_project: Some(upstream.id),
         creator_id: user.id,
         forked_from_id: Some(upstream.id),
         import: Some(Import { source: None, error }),
         attributes: &attributes,
     };
     let id = projects::insert_with_members(call, new_project)?;
-    projects::answer(call, StatusCode::CREATED, id, Extras::saved())
+    projects::project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
 /// True if a fork copies this attribute of its upstream. Others get the values of a new project.
@@ -76,28 +76,28 @@ fn is_copied(name: &str) -> bool {
 /// 404 for a branch that the upstream does not have. The fork gets all branches anyway.
 fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
-        Some(name) if call.release() >= OBSERVED => {
-            let branch = repository::repository_of(call, upstream).find(BRANCHES, &name)?;
+        Some(name) if call.release() >= OBSERVED_RELEASE => {
+            let branch = repository::open_repository(call, upstream).find(BRANCHES, &name)?;
             branch.map(|_| ()).ok_or_else(|| ErrorResponse::not_found("Source Branch"))
         }
         _ => Ok(()),
     }
 }
 
-/// 409, with sentences or not.
-fn conflict(failure: ErrorResponse, in_words: bool) -> ErrorResponse {
-    let failure = if in_words { in_sentences(failure) } else { failure };
+/// 409 with the complaints as sentences or as an object by field.
+fn conflict(failure: ErrorResponse, has_sentences: bool) -> ErrorResponse {
+    let failure = if has_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
 
 /// The refusal if the name or the path is taken.
-fn name_conflict(call: &Call<'_>, name_taken: bool, path_taken: bool) -> ErrorResponse {
-    let later = call.service.profile.later_errors;
+fn name_conflict(call: &Call<'_>, is_name_taken: bool, is_path_taken: bool) -> ErrorResponse {
+    let has_later_errors = call.service.profile.later_errors;
     let mut faults = Complaints::default();
-    faults.add_if(name_taken && later, "project_namespace.name", TAKEN);
-    faults.add_if(name_taken, "name", TAKEN);
-    faults.add_if(path_taken, "path", TAKEN);
-    conflict(faults.into(), later)
+    faults.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
+    faults.add_if(is_name_taken, "name", TAKEN_TEXT);
+    faults.add_if(is_path_taken, "path", TAKEN_TEXT);
+    conflict(faults.into(), has_later_errors)
 }
 
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
@@ -113,7 +113,9 @@ fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
             // Everybody can see users, and so their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // In 18.9 only a group that the caller belongs to.
-            Some(group) if call.release() < OBSERVED && call.sees_group(&group)? => Some(group),
+            Some(group) if call.release() < OBSERVED_RELEASE && call.sees_group(&group)? => {
+                Some(group)
+            }
             Some(group) if call.level_in_group(&group)? > 0 => Some(group),
             _ => return Err(ErrorResponse::not_found("Namespace")),
         },
@@ -123,7 +125,7 @@ fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
     };
     match call.level_in_group(&namespace)? {
         // A fork is an import, which needs a maintainer since then.
-        DEVELOPER if call.is_from(16, 0) => Err(ErrorResponse::message(
+        DEVELOPER if call.is_at_least(16, 0) => Err(ErrorResponse::message(
             StatusCode::CONFLICT,
             json!(["User is not allowed to import projects"]),
         )),
@@ -132,10 +134,10 @@ fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
     }
 }
 
-/// The project whose relation the caller may set.
+/// The project of a call that sets or removes its fork relation.
 fn relation_project(call: &Call<'_>) -> Result<Project> {
-    let maintainers = call.service.profile.maintainer_relates_forks;
-    call.writable_project_as(if maintainers { MAINTAINER } else { OWNER })
+    let is_maintainer_enough = call.service.profile.maintainer_relates_forks;
+    call.writable_project_as(if is_maintainer_enough { MAINTAINER } else { OWNER })
 }
 
 fn relate(call: &Call<'_>) -> Result<Answer> {
@@ -148,7 +150,7 @@ fn relate(call: &Call<'_>) -> Result<Answer> {
         ErrorResponse::bad_request("a project cannot be forked from itself")
     })?;
     set_upstream(call, project.id, Some(upstream.id))?;
-    projects::answer(call, StatusCode::CREATED, project.id, Extras::default())
+    projects::project_answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
 fn unrelate(call: &Call<'_>) -> Result<Answer> {
@@ -161,6 +163,6 @@ fn unrelate(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn set_upstream(call: &Call<'_>, project: i64, upstream: Option<i64>) -> Result<()> {
-    call.set("projects", project, "forked_from_id", upstream)?;
-    call.set("projects", project, "updated_at", call.now())
+    call.set_column("projects", project, "forked_from_id", upstream)?;
+    call.set_column("projects", project, "updated_at", call.time_text())
 }

@@ -5,9 +5,9 @@
 
 use super::prelude::*;
 
-/// Nobody.
+/// The level that grants an action to nobody.
 const NO_ONE: i64 = 0;
-/// Administrators of the service.
+/// The level of the administrators of the service.
 const ADMINISTRATORS: i64 = 60;
 /// The levels that can be granted, with their descriptions in answers. Unprotecting cannot be
 /// granted to nobody.
@@ -18,15 +18,15 @@ const LEVELS: [(i64, &str); 4] = [
     (ADMINISTRATORS, "Instance admins"),
 ];
 
-/// A grant as answers show it. Users and groups belong to the licensed build, and keys can only
-/// push.
+/// A grant as answers show it. Only licensed services show users and groups, and only grants to push
+/// show keys.
 pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let mut body = json!({
         "id": grant.id,
         "access_level": grant.access_level,
-        "access_level_description": grantee_name(call, grant.to())?.unwrap_or_default(),
+        "access_level_description": grantee_name(call, grant.grantee())?.unwrap_or_default(),
     });
-    let has_key = takes_keys(grant.action) && call.is_from(16, 0);
+    let has_key = can_grant_to_keys(grant.action) && call.is_at_least(16, 0);
     set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
     if call.tier() >= AttributeTier::Premium {
         body["user_id"] = grant.user_id.into();
@@ -36,17 +36,19 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
 }
 
 /// True if an action can be granted to a deploy key.
-fn takes_keys(action: ProtectedAction) -> bool {
+fn can_grant_to_keys(action: ProtectedAction) -> bool {
     matches!(action, ProtectedAction::Push | ProtectedAction::Create)
 }
 
-/// The name of what something is granted to; `None` if it does not exist.
+/// The display name of a grantee; `None` if it does not exist.
 pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<String>> {
     Ok(match grantee {
         Grantee::Level(level) => Some(level_description(level).to_owned()),
         Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
         Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
-        Grantee::Key(id) => call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])?,
+        Grantee::Key(id) => {
+            call.query_optional("SELECT title FROM deploy_keys WHERE id = ?1", [id])?
+        }
     })
 }
 
@@ -64,7 +66,7 @@ pub(super) fn list_name(action: ProtectedAction) -> String {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GrantChange {
     id: Option<i64>,
-    destroy: bool,
+    is_removal: bool,
     level: Option<i64>,
     /// The change as a new grant.
     grant: Grant,
@@ -73,14 +75,14 @@ pub(super) struct GrantChange {
 impl GrantChange {
     fn new(action: ProtectedAction, level: Option<i64>) -> Self {
         let grant = Grant::new(action, level.unwrap_or(MAINTAINER));
-        Self { id: None, destroy: false, level, grant }
+        Self { id: None, is_removal: false, level, grant }
     }
 
     /// A grant after the change: with another level, and maybe with another grantee.
-    fn of(&self, grant: Grant) -> Grant {
+    fn apply_to(&self, grant: Grant) -> Grant {
         let (id, branch_id) = (grant.id, grant.branch_id);
         let access_level = self.level.unwrap_or(grant.access_level);
-        match self.grant.to() {
+        match self.grant.grantee() {
             Grantee::Level(_) => Grant { access_level, ..grant },
             _ => Grant { id, branch_id, access_level, ..self.grant },
         }
@@ -94,7 +96,7 @@ fn is_grantable(action: ProtectedAction, level: i64) -> bool {
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
-pub(super) fn changes(
+pub(super) fn read_changes(
     call: &Call<'_>,
     tier: AttributeTier,
     actions: &[ProtectedAction],
@@ -104,12 +106,12 @@ pub(super) fn changes(
     }
     let lists: Vec<_> =
         actions.iter().map(|action| (*action, call.params.get(&list_name(*action)))).collect();
-    let empty_lists: Vec<String> = lists
+    let invalid_lists: Vec<String> = lists
         .iter()
-        .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
+        .filter(|(_, list)| list.is_some_and(|list| !is_object_list(list)))
         .map(|(action, _)| format!("{} is invalid", list_name(*action)))
         .collect();
-    refuse_if(!empty_lists.is_empty(), || ErrorResponse::parameters(&empty_lists))?;
+    refuse_if(!invalid_lists.is_empty(), || ErrorResponse::parameters(&invalid_lists))?;
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
@@ -122,7 +124,7 @@ pub(super) fn changes(
 
 /// True if a value is an array of objects; null and an empty text, as in forms, count as empty
 /// lists.
-fn is_list(value: &Value) -> bool {
+fn is_object_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(Value::is_object),
         Value::String(text) => text.is_empty(),
@@ -135,40 +137,40 @@ fn is_list(value: &Value) -> bool {
 fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
-    let read = |key: &str| integer(&name(key), &element[key]);
+    let read = |key: &str| read_integer(&name(key), &element[key]);
     let level = number_of(&name("access_level"), &element["access_level"], |level| {
         is_grantable(action, level)
     })?;
     let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
-    let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
-    let destroy = flag(&name("_destroy"), &element["_destroy"])? == Some(true);
+    let key = key.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));
+    let destroy = read_flag(&name("_destroy"), &element["_destroy"])? == Some(true);
     let change = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());
     let deploy_key_id = key.filter(|_| user_id.is_none() && group_id.is_none());
     let grant = Grant { user_id, group_id, deploy_key_id, ..change.grant };
-    Ok(GrantChange { id: read("id")?, destroy, grant, ..change })
+    Ok(GrantChange { id: read("id")?, is_removal: destroy, grant, ..change })
 }
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn initial(
+pub(super) fn read_initial_grants(
     call: &Call<'_>,
     tier: AttributeTier,
     actions: &[ProtectedAction],
 ) -> Result<Vec<GrantChange>> {
-    let listed = changes(call, tier, actions)?;
+    let list_changes = read_changes(call, tier, actions)?;
     let mut changes = Vec::new();
     let is_licensed = tier >= AttributeTier::Premium;
     for &action in
         actions.iter().filter(|action| is_licensed || **action != ProtectedAction::Unprotect)
     {
         let name = format!("{}_access_level", action.word());
-        let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
-        if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
+        let level = call.params.allowed_integer(&name, |level| is_grantable(action, level))?;
+        if level.is_some() || !list_changes.iter().any(|change| change.grant.action == action) {
             changes.push(GrantChange::new(action, level));
         }
     }
-    changes.extend(listed);
+    changes.extend(list_changes);
     Ok(changes)
 }
 
@@ -190,7 +192,7 @@ impl GrantPlan {
         let mut plan = Self { grants: stored.to_vec(), complaints: Vec::new() };
         for change in changes {
             let Some(id) = change.id else {
-                if !change.destroy {
+                if !change.is_removal {
                     plan.check(call, scope, stored, &change.grant)?;
                     plan.grants.push(change.grant);
                 }
@@ -200,15 +202,15 @@ impl GrantPlan {
                 .iter()
                 .find(|grant| grant.id == id && grant.action == change.grant.action)
                 .ok_or_else(ErrorResponse::no_record)?;
-            let changed = change.of(stored_grant);
-            if change.destroy {
+            let changed_grant = change.apply_to(stored_grant);
+            if change.is_removal {
                 plan.grants.retain(|grant| grant.id != id);
-            } else if changed != stored_grant {
-                plan.check(call, scope, stored, &changed)?;
+            } else if changed_grant != stored_grant {
+                plan.check(call, scope, stored, &changed_grant)?;
                 plan.grants
                     .iter_mut()
                     .filter(|grant| grant.id == id)
-                    .for_each(|one| *one = changed);
+                    .for_each(|one| *one = changed_grant);
             }
         }
         plan.complaints.dedup();
@@ -225,9 +227,11 @@ impl GrantPlan {
         grant: &Grant,
     ) -> Result<()> {
         let is_taken = stored.iter().any(|other| {
-            other.action == grant.action && other.to() == grant.to() && other.id != grant.id
+            other.action == grant.action
+                && other.grantee() == grant.grantee()
+                && other.id != grant.id
         });
-        let complaint = match (scope, grant.to()) {
+        let complaint = match (scope, grant.grantee()) {
             _ if is_taken => Some("has already been taken"),
             (GroupOrProject::Project(project), to) => grantee_fault(call, project, to)?,
             (GroupOrProject::Group(_), Grantee::Level(_)) => None,
@@ -236,7 +240,7 @@ impl GrantPlan {
         if let Some(complaint) = complaint {
             let mut words = format!("{} access levels", grant.action.word());
             words[..1].make_ascii_uppercase();
-            let field = match grant.to() {
+            let field = match grant.grantee() {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",
                 Grantee::Group(_) => "group",
@@ -254,8 +258,8 @@ impl GrantPlan {
     }
 }
 
-/// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
-/// the project itself, with at least developer; a key must be able to push to it.
+/// The fault of a grant, if it is not possible. A user must be a direct or inherited member. A group
+/// must be invited to the project itself, with at least developer. A key must be able to push to it.
 fn grantee_fault(
     call: &Call<'_>,
     project: &Project,
@@ -275,27 +279,27 @@ fn grantee_fault(
 
 fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2 AND access_level >= ?3)";
-    call.one(sql, [project, group, DEVELOPER])
+    call.query_value(sql, [project, group, DEVELOPER])
 }
 
 fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
-    call.one(sql, [project, key])
+    call.query_value(sql, [project, key])
 }
 
 /// True if the caller may unprotect: everybody who may protect, unless grants restrict it
 /// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
-    let unprotect = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
-    let mut unprotect = unprotect.peekable();
+    let unprotect_grants = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
+    let mut unprotect = unprotect_grants.peekable();
     if call.tier() < AttributeTier::Premium || unprotect.peek().is_none() {
         return Ok(true);
     }
     is_granted(call, project, unprotect)
 }
 
-/// True if something is granted to the caller. Administrators are no exception: a grant for a
-/// certain user is not for them.
+/// True if one of the grants applies to the caller. For administrators there is no exception: a grant
+/// to another user does not apply to them.
 pub(super) fn is_granted<'g>(
     call: &Call<'_>,
     project: &Project,
@@ -303,15 +307,15 @@ pub(super) fn is_granted<'g>(
 ) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;
-    any(granted, |grant| {
-        Ok(match grant.to() {
+    try_any(granted, |grant| {
+        Ok(match grant.grantee() {
             Grantee::Level(NO_ONE) | Grantee::Key(_) => false,
             Grantee::Level(ADMINISTRATORS) => caller.admin,
             Grantee::Level(least) => level >= least,
             Grantee::User(id) => id == caller.id,
             Grantee::Group(id) => match Namespace::by_id(call.db, id)? {
                 Some(group) if is_invited(call, project.id, id)? => {
-                    call.memberships()?.in_namespace(&group.traversal) > 0
+                    call.memberships()?.level_in_namespace(&group.traversal) > 0
                 }
                 _ => false,
             },

@@ -13,18 +13,18 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// Updates the full paths and names at and below a group, parents first.
 pub(super) fn update_full_paths(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let (range_start, range_end) = group.range();
+    let (range_start, range_end) = group.traversal_range();
     let sql = "SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2
                ORDER BY length(traversal), id";
-    for id in call.many::<i64>(sql, [range_start, range_end])? {
-        call.run(
+    for id in call.query_column::<i64>(sql, [range_start, range_end])? {
+        call.execute(
             "UPDATE namespaces SET
                  full_path = coalesce((SELECT a.full_path || '/' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || path,
                  full_name = coalesce((SELECT a.full_name || ' / ' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || name
              WHERE id = ?1",
             [id],
         )?;
-        call.run(
+        call.execute(
             "UPDATE projects SET full_path = (SELECT full_path FROM namespaces WHERE id = ?1) || '/' || path
              WHERE namespace_id = ?1",
             [id],
@@ -33,8 +33,8 @@ pub(super) fn update_full_paths(call: &Call<'_>, group: &Namespace) -> Result<()
     Ok(())
 }
 
-fn refused(reason: &str) -> ErrorResponse {
-    ErrorResponse::refused(format!("Transfer failed: {reason}"))
+fn transfer_refusal(reason: &str) -> ErrorResponse {
+    ErrorResponse::bad_request_message(format!("Transfer failed: {reason}"))
 }
 
 /// Moves a group with its contents below another one, or to the top level.
@@ -44,13 +44,13 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
     set_parent(call, &group, parent.as_ref())?;
-    let moved = groups::reload(call, group.id)?;
-    update_full_paths(call, &moved)?;
+    let moved_group = groups::reload(call, group.id)?;
+    update_full_paths(call, &moved_group)?;
     match &parent {
-        Some(parent) => lower_visibility(call, &moved, &parent.visibility)?,
-        None => keep_an_owner(call, &moved)?,
+        Some(parent) => lower_visibility(call, &moved_group, &parent.visibility)?,
+        None => ensure_owner(call, &moved_group)?,
     }
-    group_settings::inherit(call, &moved, parent.as_ref())?;
+    group_settings::inherit(call, &moved_group, parent.as_ref())?;
     let moved = groups::reload(call, group.id)?;
     Answer::created(&groups::plain_json(call, &moved)?)
 }
@@ -58,59 +58,62 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     let (former_parent, new_parent) = (group.parent_id, parent.map(|parent| parent.id));
     refuse_if(former_parent == new_parent, || {
-        refused(match parent {
+        transfer_refusal(match parent {
             None => "Group is already a root group.",
             Some(_) => "Group is already associated to the parent group.",
         })
     })?;
     let may_create = group_rules::may_create(call, parent)?;
-    refuse_if(!may_create, || refused("You don't have enough permissions."))?;
+    refuse_if(!may_create, || transfer_refusal("You don't have enough permissions."))?;
     let is_inside = parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal));
-    refuse_if(is_inside, || refused("Cannot transfer group to one of its subgroup."))?;
+    refuse_if(is_inside, || transfer_refusal("Cannot transfer group to one of its subgroup."))?;
     refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
-        refused("The parent group already has a subgroup or a project with the same path.")
+        transfer_refusal("The parent group already has a subgroup or a project with the same path.")
     })?;
     let is_name_taken = group_rules::has_child_named(call, parent, &group.name, None)?;
-    refuse_if(is_name_taken, || refused("Validation failed: Name has already been taken"))
+    refuse_if(is_name_taken, || transfer_refusal("Validation failed: Name has already been taken"))
 }
 
 fn set_parent(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     let parent_traversal = parent.map_or("/", |parent| parent.traversal.as_str());
-    let (first, end) = group.range();
-    call.set("namespaces", group.id, "parent_id", parent.map(|parent| parent.id))?;
+    let (range_start, range_end) = group.traversal_range();
+    call.set_column("namespaces", group.id, "parent_id", parent.map(|parent| parent.id))?;
     let sql = "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2)
                WHERE traversal >= ?3 AND traversal < ?4";
     let suffix_start = group.traversal.len() as i64 + 1;
-    call.run(sql, params![format!("{parent_traversal}{}/", group.id), suffix_start, first, end])
-        .map(drop)
+    call.execute(
+        sql,
+        params![format!("{parent_traversal}{}/", group.id), suffix_start, range_start, range_end],
+    )
+    .map(drop)
 }
 
 /// Lowers the visibility of everything at and below a group to at most this.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, max_visibility: &str) -> Result<()> {
     let wider_visibilities =
         Value::from(&VISIBILITIES[visibility_rank(max_visibility) + 1..]).to_string();
-    let group_ids = Value::from(group.subtree(call.db)?).to_string();
+    let group_ids = Value::from(group.subtree_ids(call.db)?).to_string();
     for (table, key) in [("namespaces", "id"), ("projects", "namespace_id")] {
         let sql = format!(
             "UPDATE {table} SET visibility = ?1 WHERE {key} IN (SELECT value FROM json_each(?2))
                  AND visibility IN (SELECT value FROM json_each(?3))"
         );
-        call.run(&sql, params![max_visibility, group_ids, wider_visibilities])?;
+        call.execute(&sql, params![max_visibility, group_ids, wider_visibilities])?;
     }
     Ok(())
 }
 
 /// Makes the caller an owner of a new top-level group without one.
-fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
+fn ensure_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
-    let has_owner: bool = call.one(sql, [group.id, OWNER])?;
+    let has_owner: bool = call.query_value(sql, [group.id, OWNER])?;
     if has_owner {
         return Ok(());
     }
     let user = call.user()?.id;
-    call.run("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
+    call.execute("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
     let scope = GroupOrProject::Group(Box::new(group.clone()));
-    members::insert(call, &scope, user, &Terms::of_level(OWNER), None).map(drop)
+    members::insert(call, &scope, user, &Terms::with_level(OWNER), None).map(drop)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
@@ -126,6 +129,6 @@ fn take_project(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;
-    projects::move_to(call, &project, &group)?;
+    projects::move_to_namespace(call, &project, &group)?;
     Answer::created(&groups::plain_json(call, &group)?)
 }

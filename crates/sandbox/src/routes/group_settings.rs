@@ -4,29 +4,29 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use super::default_branches::{self, BRANCH, BRANCH_PROTECTION, DEFAULTS};
+use super::default_branches::{self, BRANCH_PROTECTION, DEFAULT_BRANCH, PROTECTION_DEFAULTS};
 use super::names::is_blank;
 use super::prelude::*;
 use super::{avatars, group_runners, instance};
 
 const PROJECT_CREATION: &str = "project_creation_level";
-const TEMPLATES: &str = "file_template_project_id";
-const ADDRESSES: &str = "ip_restriction_ranges";
+const TEMPLATE_PROJECT: &str = "file_template_project_id";
+const IP_RANGES: &str = "ip_restriction_ranges";
 const SHARE_LOCK: &str = "share_with_group_lock";
-const GRACE: &str = "two_factor_grace_period";
-const MINUTES: &str = "shared_runners_minutes_limit";
-const DOMAINS: &str = "allowed_email_domains_list";
+const GRACE_PERIOD: &str = "two_factor_grace_period";
+const MINUTES_LIMIT: &str = "shared_runners_minutes_limit";
+const EMAIL_DOMAINS: &str = "allowed_email_domains_list";
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 
-/// Settings of later releases that show the effective value together with the groups above.
+/// Settings of later releases; their shown value takes the groups above into account.
 const NO_EMAILS: &str = "emails_disabled";
-const DIFFS: &str = "show_diff_preview_in_email";
+const DIFF_PREVIEWS: &str = "show_diff_preview_in_email";
 /// If unset, these take the value of the nearest group above that sets them.
-const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
+const CASCADING_SETTINGS: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
 /// A setting of a whole hierarchy, which only the top-level group can change.
 const NO_FORKS: &str = "prevent_forking_outside_group";
 const WATCHERS: &str = "unique_project_download_limit_alertlist";
-const EXEMPT: &str = "unique_project_download_limit_allowlist";
+const EXEMPT_USERS: &str = "unique_project_download_limit_allowlist";
 
 /// Adds the settings of a group to an answer. Unset settings show the effective value.
 pub(super) fn show(
@@ -35,9 +35,9 @@ pub(super) fn show(
     in_list: bool,
     body: &mut Value,
 ) -> Result<()> {
-    let set = OF_GROUPS.set(call.db, group.id)?;
+    let settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
     let level = call.level_in_group(group)?;
-    let is_seen = |row: &Attribute| {
+    let is_included = |row: &Attribute| {
         let is_shown = match row.audience {
             Audience::By(least) => level >= least,
             Audience::ByAdministrators => call.is_administrator(),
@@ -47,32 +47,38 @@ pub(super) fn show(
             && (group.parent_id.is_none() || !row.top_level_only)
             && (!in_list || row.is_in_lists())
     };
-    for (name, value) in OF_GROUPS.shown(call, group.id, is_seen)? {
-        let holds = match name.as_str() {
-            BRANCH_PROTECTION if !set.contains_key(BRANCH_PROTECTION) => {
-                instance::setting(call, BRANCH_PROTECTION)?
+    for (name, value) in GROUP_SETTINGS.visible_values(call, group.id, is_included)? {
+        let shown_value = match name.as_str() {
+            BRANCH_PROTECTION if !settings.contains_key(BRANCH_PROTECTION) => {
+                instance::read_setting(call, BRANCH_PROTECTION)?
             }
-            PROJECT_CREATION if !set.contains_key(PROJECT_CREATION) => {
-                who_creates_projects(call)?.into()
+            PROJECT_CREATION if !settings.contains_key(PROJECT_CREATION) => {
+                default_project_creation(call)?.into()
             }
-            DEFAULTS if value.is_null() || value == json!({}) => instance::setting(call, DEFAULTS)?,
-            NO_EMAILS if call.is_from(16, 6) => call.is_set_above(group, NO_EMAILS, true)?.into(),
-            ARCHIVED | NO_FORKS => call.is_set_above(group, &name, true)?.into(),
-            DIFFS if call.is_set_above(group, DIFFS, false)? => false.into(),
-            TEMPLATES => match visible_template(call, &value)? {
+            PROTECTION_DEFAULTS if value.is_null() || value == json!({}) => {
+                instance::read_setting(call, PROTECTION_DEFAULTS)?
+            }
+            NO_EMAILS if call.is_at_least(16, 6) => {
+                call.is_set_in_hierarchy(group, NO_EMAILS, true)?.into()
+            }
+            ARCHIVED | NO_FORKS => call.is_set_in_hierarchy(group, &name, true)?.into(),
+            DIFF_PREVIEWS if call.is_set_in_hierarchy(group, DIFF_PREVIEWS, false)? => false.into(),
+            TEMPLATE_PROJECT => match visible_template(call, &value)? {
                 Some(project) => project.into(),
                 None => continue,
             },
             WATCHERS if value == json!([]) => owners(call, group)?.into(),
-            cascading if CASCADING.contains(&cascading) && !set.contains_key(cascading) => {
-                value_above(call, group, cascading)?.unwrap_or(value)
+            cascading
+                if CASCADING_SETTINGS.contains(&cascading) && !settings.contains_key(cascading) =>
+            {
+                inherited_value(call, group, cascading)?.unwrap_or(value)
             }
             _ => value,
         };
-        body[name] = holds;
+        body[name] = shown_value;
     }
     if call.service.profile.runners_setting_shown {
-        body[group_runners::SETTING] = group_runners::setting_word(call, group.id)?.into();
+        body[group_runners::RUNNERS_SETTING] = group_runners::setting_word(call, group.id)?.into();
     }
     Ok(())
 }
@@ -90,20 +96,21 @@ fn visible_template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
 fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     let sql = "SELECT user_id FROM members WHERE group_id = ?1 AND access_level = ?2
                AND state = 'active' AND user_id IS NOT NULL ORDER BY user_id";
-    call.many(sql, [group.id, OWNER])
+    call.query_column(sql, [group.id, OWNER])
 }
 
 /// The value of the nearest group above that sets one.
-fn value_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
-    let settings = ids(&group.traversal).rev().map(|id| OF_GROUPS.set(call.db, id));
+fn inherited_value(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
+    let settings =
+        traversal_ids(&group.traversal).rev().map(|id| GROUP_SETTINGS.stored_values(call.db, id));
     let mut values = settings.map(|set| Ok(set?.remove(name)));
     values.find_map(Result::transpose).transpose()
 }
 
-/// Who creates projects in groups without the setting: a word here, a number in the settings of the
-/// service.
-fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
-    Ok(match instance::setting(call, "default_project_creation")?.as_i64() {
+/// The role that creates projects in groups without the setting. It is a word here, and a number in
+/// the settings of the service.
+fn default_project_creation(call: &Call<'_>) -> Result<&'static str> {
+    Ok(match instance::read_setting(call, "default_project_creation")?.as_i64() {
         Some(0) => "noone",
         Some(1) => "maintainer",
         _ => "developer",
@@ -116,10 +123,10 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
     if !group.is_group() {
         return Ok(call.level_in_group(group)? >= OWNER);
     }
-    let setting = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
+    let setting = GROUP_SETTINGS.stored_values(call.db, group.id)?.remove(PROJECT_CREATION);
     let word = match setting.as_ref().and_then(Value::as_str) {
         Some(setting) => setting,
-        None => who_creates_projects(call)?,
+        None => default_project_creation(call)?,
     };
     let min_level = match word {
         "noone" => return Ok(false),
@@ -133,60 +140,67 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
 
 /// Refuses values of a wrong type before any other check.
 pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
-    OF_GROUPS.check(call, route)?;
+    GROUP_SETTINGS.check(call, route)?;
     avatars::check_type(&call.params)?;
-    call.params.one_of("visibility", VISIBILITIES)?;
+    call.params.allowed_text("visibility", VISIBILITIES)?;
     default_branches::sent_protection(call).map(drop)
 }
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
-pub(super) fn store_sent(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
-    let licensed = call.tier() >= AttributeTier::Premium && route == Accepts::Edit;
+pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
+    let is_licensed = call.tier() >= AttributeTier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
-    if licensed {
+    if is_licensed {
         check_template(call)?;
         check_skipped(call, group)?;
     }
-    let mut dropped = Vec::new();
+    let mut ignored_names = Vec::new();
     if group.parent_id.is_some() {
-        dropped.push(NO_FORKS);
-        dropped.extend(TABLE.groups.iter().filter(|row| row.top_level_only).map(|row| row.name));
+        ignored_names.push(NO_FORKS);
+        ignored_names.extend(
+            ATTRIBUTE_TABLE.groups.iter().filter(|row| row.top_level_only).map(|row| row.name),
+        );
     }
-    let owners = instance::setting(call, "group_owners_can_manage_default_branch_protection")?;
+    let owners = instance::read_setting(call, "group_owners_can_manage_default_branch_protection")?;
     if call.tier() >= AttributeTier::Premium
         && !call.is_administrator()
         && owners == Value::Bool(false)
     {
-        dropped.push(BRANCH_PROTECTION);
+        ignored_names.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
-    OF_GROUPS.take(call, group.id, route, &dropped)?;
+    GROUP_SETTINGS.store_params(call, group.id, route, &ignored_names)?;
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
-        OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
+        GROUP_SETTINGS.put_value(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
-    default_branches::store(call, group.id, route, !dropped.contains(&BRANCH_PROTECTION))?;
-    if licensed {
-        take_addresses(call, group)?;
-        take_domains(call, group)?;
-        take_downloads(call, group)?;
-        take_availability(call, group)?;
+    default_branches::store_defaults(
+        call,
+        group.id,
+        route,
+        !ignored_names.contains(&BRANCH_PROTECTION),
+    )?;
+    if is_licensed {
+        store_ip_ranges(call, group)?;
+        store_email_domains(call, group)?;
+        store_download_limits(call, group)?;
+        store_availability(call, group)?;
     }
     if route == Accepts::Edit {
-        group_runners::apply_sent(call, group)?;
+        group_runners::apply_sent_setting(call, group)?;
     }
     if !was_locked && is_share_locked(call, group.id)? {
         lock_shares(call, group)?;
     }
-    avatars::store_sent(call, Holder::Group(group.id), &call.params)
+    avatars::store_avatar(call, Holder::Group(group.id), &call.params)
 }
 
 /// The settings that a call unsets, so that the groups above decide. Only its own answer shows null
 /// for them.
-pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
-    let set = OF_GROUPS.set(call.db, group.id)?;
-    let mut unset = CASCADING.to_vec();
+pub(super) fn unset_settings(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
+    let set = GROUP_SETTINGS.stored_values(call.db, group.id)?;
+    let mut unset = CASCADING_SETTINGS.to_vec();
     unset.retain(|name| {
-        OF_GROUPS.accepts(call, name, Accepts::Edit)
+        GROUP_SETTINGS.accepts(call, name, Accepts::Edit)
             && call.params.get(name).is_some_and(is_blank)
             && set.contains_key(*name)
     });
@@ -195,14 +209,14 @@ pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static s
 
 /// Settings that cannot be null, with the texts of the complaint; from 18.9 on.
 const REQUIRED: [(&str, &[&str]); 4] = [
-    (GRACE, &["can't be blank", "is not a number"]),
+    (GRACE_PERIOD, &["can't be blank", "is not a number"]),
     (GIT_ACCESS, &["is not included in the list"]),
     ("unique_project_download_limit", &["is not a number", "can't be blank"]),
     ("unique_project_download_limit_interval_in_seconds", &["is not a number", "can't be blank"]),
 ];
 
 /// The field in complaints about a setting that is stored apart from the group.
-fn field_apart(name: &str) -> String {
+fn complaint_field(name: &str) -> String {
     format!("namespace_settings.{name}")
 }
 
@@ -212,47 +226,49 @@ pub(super) fn check(
     call: &Call<'_>,
     is_below: bool,
     route: Accepts,
-    apart: bool,
+    is_stored_apart: bool,
     complaints: &mut Complaints,
 ) -> Result<()> {
     for (name, texts) in REQUIRED {
-        let is_one = (name != GRACE) == apart && call.params.get(name).is_some_and(is_blank);
-        if is_one && OF_GROUPS.accepts(call, name, route) {
-            let field = if apart { field_apart(name) } else { name.to_owned() };
+        let is_blank_required = (name != GRACE_PERIOD) == is_stored_apart
+            && call.params.get(name).is_some_and(is_blank);
+        if is_blank_required && GROUP_SETTINGS.accepts(call, name, route) {
+            let field = if is_stored_apart { complaint_field(name) } else { name.to_owned() };
             texts.iter().for_each(|text| complaints.add(&field, *text));
         }
     }
-    if apart {
+    if is_stored_apart {
         let experiments = "experiment_features_enabled";
-        let is_on = is_below && call.release() >= OBSERVED && call.params.is_set(experiments)?;
+        let is_on =
+            is_below && call.release() >= OBSERVED_RELEASE && call.params.is_set(experiments)?;
         let text = "Experiment features' settings not allowed.";
-        complaints.add_if(is_on, &field_apart(experiments), text);
+        complaints.add_if(is_on, &complaint_field(experiments), text);
         return Ok(());
     }
     let licensed = call.tier() >= AttributeTier::Premium && call.is_administrator();
-    let has_minutes = is_below && licensed && call.params.integer(MINUTES)?.is_some();
-    complaints.add_if(has_minutes, MINUTES, "is not supported for this namespace");
-    let is_negative = call.params.integer(GRACE)?.is_some_and(|hours| hours < 0);
-    complaints.add_if(is_negative, GRACE, "must be greater than or equal to 0");
+    let has_minutes = is_below && licensed && call.params.integer(MINUTES_LIMIT)?.is_some();
+    complaints.add_if(has_minutes, MINUTES_LIMIT, "is not supported for this namespace");
+    let is_negative = call.params.integer(GRACE_PERIOD)?.is_some_and(|hours| hours < 0);
+    complaints.add_if(is_negative, GRACE_PERIOD, "must be greater than or equal to 0");
     Ok(())
 }
 
 /// The project with templates must be visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
-    let id = call.params.integer(TEMPLATES)?;
+    let id = call.params.integer(TEMPLATE_PROJECT)?;
     let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
-    refuse_if(is_unknown, || ErrorResponse::model(TEMPLATES, "is invalid"))
+    refuse_if(is_unknown, || ErrorResponse::model(TEMPLATE_PROJECT, "is invalid"))
 }
 
 /// Counting skipped pipelines as success requires that pipelines must succeed.
 fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (succeeds, skipped) =
         ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline");
-    let must = match call.params.get(succeeds) {
+    let must_succeed = match call.params.get(succeeds) {
         Some(_) => call.params.is_set(succeeds)?,
-        None => OF_GROUPS.is_on(call.db, group.id, succeeds)?,
+        None => GROUP_SETTINGS.is_on(call.db, group.id, succeeds)?,
     };
-    refuse_if(call.params.is_set(skipped)? && call.is_from(18, 7) && !must, || {
+    refuse_if(call.params.is_set(skipped)? && call.is_at_least(18, 7) && !must_succeed, || {
         ErrorResponse::bad_request(&format!(
             "{skipped} can only be enabled when {succeeds} is true"
         ))
@@ -261,29 +277,29 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
 
 /// The IP addresses that may access a group: a text with commas. An empty one clears them, null
 /// changes nothing.
-fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let Some(text) = call.params.text(ADDRESSES)? else { return Ok(()) };
+fn store_ip_ranges(call: &Call<'_>, group: &Namespace) -> Result<()> {
+    let Some(text) = call.params.text(IP_RANGES)? else { return Ok(()) };
     let ranges = items(&text);
     let only_top = "IP subnet restriction only allowed for top-level groups";
     let is_below = group.parent_id.is_some() && !ranges.is_empty();
     refuse_if(is_below, || ErrorResponse::model("ip_restrictions.base", only_top))?;
-    let wrong = "is an invalid IP address range";
+    let range_text = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_range(range));
-    refuse_if(!are_valid, || ErrorResponse::model("ip_restrictions.range", wrong))?;
+    refuse_if(!are_valid, || ErrorResponse::model("ip_restrictions.range", range_text))?;
     let joined_ranges = (!ranges.is_empty()).then(|| ranges.join(","));
-    OF_GROUPS.put(call.db, group.id, ADDRESSES, joined_ranges)
+    GROUP_SETTINGS.put_value(call.db, group.id, IP_RANGES, joined_ranges)
 }
 
-/// Providers of e-mail addresses for everybody.
+/// Public e-mail providers, whose domains cannot be allowed.
 const PROVIDERS: &str = "gmail.com yahoo.com hotmail.com aol.com msn.com hotmail.co.uk hotmail.fr \
     live.com outlook.com icloud.com";
 
 /// The allowed domains of members' e-mail addresses: a text with commas.
-fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    if !call.is_from(17, 4) || !call.params.has(DOMAINS) {
+fn store_email_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
+    if !call.is_at_least(17, 4) || !call.params.has(EMAIL_DOMAINS) {
         return Ok(());
     }
-    let text = call.params.text(DOMAINS)?.unwrap_or_default();
+    let text = call.params.text(EMAIL_DOMAINS)?.unwrap_or_default();
     let domains = items(&text);
     if group.parent_id.is_some() && !domains.is_empty() {
         let text = "Allowed email domain restriction only permitted for top-level groups";
@@ -298,9 +314,9 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
             || !domain.chars().all(|c: char| c.is_ascii_alphanumeric() || ".-".contains(c));
         complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
-    complaints.settle()?;
+    complaints.into_result()?;
     let joined_domains = (!domains.is_empty()).then(|| domains.join(","));
-    OF_GROUPS.put(call.db, group.id, DOMAINS, joined_domains)
+    GROUP_SETTINGS.put_value(call.db, group.id, EMAIL_DOMAINS, joined_domains)
 }
 
 fn items(text: &str) -> Vec<&str> {
@@ -308,69 +324,70 @@ fn items(text: &str) -> Vec<&str> {
 }
 
 /// The users exempt from the limit of project downloads, and those who are notified.
-fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let is_there = OF_GROUPS.accepts(call, WATCHERS, Accepts::Edit);
+fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
+    let is_there = GROUP_SETTINGS.accepts(call, WATCHERS, Accepts::Edit);
     if group.parent_id.is_some() || !is_there {
         return Ok(());
     }
     let mut complaints = Complaints::default();
     let mut check = |field: &str, noun: &str, one: &dyn Display, user: Option<User>| {
         let text = format!("should be an array of existing {noun}. {one} does not exist");
-        complaints.add_if(user.is_none(), &field_apart(field), text);
+        complaints.add_if(user.is_none(), &complaint_field(field), text);
     };
-    if let Some(names) = call.params.texts(EXEMPT)? {
+    if let Some(names) = call.params.texts(EXEMPT_USERS)? {
         for name in &names {
-            check(EXEMPT, "usernames", name, User::by_username(call.db, name)?);
+            check(EXEMPT_USERS, "usernames", name, User::by_username(call.db, name)?);
         }
-        OF_GROUPS.put(call.db, group.id, EXEMPT, names)?;
+        GROUP_SETTINGS.put_value(call.db, group.id, EXEMPT_USERS, names)?;
     }
     if let Some(ids) = call.params.integers(WATCHERS)? {
         for id in &ids {
             check(WATCHERS, "user ids", id, User::by_id(call.db, *id)?);
         }
-        OF_GROUPS.put(call.db, group.id, WATCHERS, ids)?;
+        GROUP_SETTINGS.put_value(call.db, group.id, WATCHERS, ids)?;
     }
-    complaints.settle()
+    complaints.into_result()
 }
 
 /// Stores the two flags that a word sets.
-fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
+fn store_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (on, locked) = match call.params.text("duo_availability")?.as_deref() {
         Some("default_on") => (true, false),
         Some("default_off") => (false, false),
         Some("never_on") => (false, true),
         _ => return Ok(()),
     };
-    OF_GROUPS.put(call.db, group.id, CASCADING[1], on)?;
-    OF_GROUPS.put(call.db, group.id, "lock_duo_features_enabled", locked)
+    GROUP_SETTINGS.put_value(call.db, group.id, CASCADING_SETTINGS[1], on)?;
+    GROUP_SETTINGS.put_value(call.db, group.id, "lock_duo_features_enabled", locked)
 }
 
 /// True if a text is an IP address, or one with a prefix length.
 fn is_range(text: &str) -> bool {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
-    let longest = match address.parse() {
+    let max_prefix = match address.parse() {
         Ok(IpAddr::V4(_)) => 32,
         Ok(IpAddr::V6(_)) => 128,
         Err(_) => return false,
     };
-    prefix.is_none_or(|prefix| prefix.parse().is_ok_and(|length: u32| length <= longest))
+    prefix.is_none_or(|prefix| prefix.parse().is_ok_and(|length: u32| length <= max_prefix))
 }
 
 /// True if projects of a group cannot be shared with groups.
 pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool> {
-    OF_GROUPS.is_on(call.db, group, SHARE_LOCK)
+    GROUP_SETTINGS.is_on(call.db, group, SHARE_LOCK)
 }
 
-/// Locks a group and all below it.
+/// Locks a group and all groups below it: their projects cannot be shared with groups.
 fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let group_ids = group.subtree(call.db)?;
-    group_ids.into_iter().try_for_each(|id| OF_GROUPS.put(call.db, id, SHARE_LOCK, true))
+    let group_ids = group.subtree_ids(call.db)?;
+    group_ids.into_iter().try_for_each(|id| GROUP_SETTINGS.put_value(call.db, id, SHARE_LOCK, true))
 }
 
 /// Below a locked group only the owners of that one can unlock.
 fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let unlocks = call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
-    match Namespace::by_any(call.db, group.parent_id.filter(|_| unlocks))? {
+    let is_unlock =
+        call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
+    match Namespace::by_any(call.db, group.parent_id.filter(|_| is_unlock))? {
         Some(parent)
             if is_share_locked(call, parent.id)? && call.level_in_group(&parent)? < OWNER =>
         {
@@ -392,34 +409,36 @@ pub(super) fn inherit(
     if is_share_locked(call, parent.id)? {
         lock_shares(call, group)?;
     }
-    group_runners::inherit(call, group, parent)
+    group_runners::inherit_setting(call, group, parent)
 }
 
 /// The attributes that a project takes from its groups while it does not set them.
-pub(crate) const INHERITED: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
+pub(crate) const INHERITED_ATTRIBUTES: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
 
 /// Adds to the attributes of a project those of its groups, and the future default branch of an
 /// empty one.
-pub(crate) fn add_inherited(
+pub(crate) fn add_inherited_attributes(
     call: &Call<'_>,
     project: &Project,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
     let group = &project.namespace;
-    let [lfs, devops] = INHERITED;
+    let [lfs, devops] = INHERITED_ATTRIBUTES;
     if attributes.get(lfs).is_none_or(Value::is_null) {
-        let is_enabled = !group.is_group() || OF_GROUPS.is_on(call.db, group.id, lfs)?;
+        let is_enabled = !group.is_group() || GROUP_SETTINGS.is_on(call.db, group.id, lfs)?;
         attributes.insert(lfs.to_owned(), is_enabled.into());
     }
     if attributes.get(devops).is_none_or(Value::is_null) {
-        let inherited_value = value_above(call, group, devops)?.filter(|value| !value.is_null());
+        let inherited_value =
+            inherited_value(call, group, devops)?.filter(|value| !value.is_null());
         attributes.insert(devops.to_owned(), inherited_value.unwrap_or_else(|| true.into()));
     }
-    if group.is_group() && call.is_set_above(group, DIFFS, false)? {
-        attributes.insert(DIFFS.to_owned(), false.into());
+    if group.is_group() && call.is_set_in_hierarchy(group, DIFF_PREVIEWS, false)? {
+        attributes.insert(DIFF_PREVIEWS.to_owned(), false.into());
     }
     if project.empty_repo {
-        attributes.insert(BRANCH.to_owned(), default_branches::preferred_name(call, group)?);
+        attributes
+            .insert(DEFAULT_BRANCH.to_owned(), default_branches::preferred_name(call, group)?);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! A group has two forms: a short one in lists, and a longer one alone.
 
 use super::conditions::SqlConditions;
-use super::group_rules::{self, SHORTEST_PATH, as_one_text};
+use super::group_rules::{self, MIN_PATH_LENGTH, join_complaints};
 use super::members;
 use super::prelude::*;
 use super::{
@@ -19,11 +19,11 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}", update),
     post("/groups/{id}/archive", |call| set_archived(call, true)),
     post("/groups/{id}/unarchive", |call| set_archived(call, false)),
-    get("/groups/{id}/subgroups", |call| list_below(call, false)),
-    get("/groups/{id}/descendant_groups", |call| list_below(call, true)),
+    get("/groups/{id}/subgroups", |call| list_subgroups(call, false)),
+    get("/groups/{id}/descendant_groups", |call| list_subgroups(call, true)),
 ];
 
-/// The group as it is now.
+/// The group, read again from the store.
 pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
     Namespace::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Group"))
 }
@@ -33,24 +33,24 @@ pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     json(call, group, true)
 }
 
-/// The form of a group alone in answers to actions: even owners do not see everything.
+/// The long form of a group in answers to actions. It omits some fields even for owners.
 pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    let mut body = without(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
+    let mut body = remove_members(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
     body["shared_with_groups"] = shares::list_json(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
 
-/// The form of a group alone, perhaps with its projects and those shared with it. Only owners see how
-/// its code can be reached, and the token for its runners.
-fn whole_json(call: &Call<'_>, group: &Namespace, with_projects: bool) -> Result<Value> {
+/// The long form of a group, optionally with its projects and those shared with it. Only owners see
+/// the protocols for its repositories and the token for its runners.
+fn full_json(call: &Call<'_>, group: &Namespace, has_projects: bool) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::list_json(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
     }
-    if with_projects {
-        let [projects, shared] = project_list::shown_with_group(call, group.id)?;
+    if has_projects {
+        let [projects, shared] = project_list::group_projects_json(call, group.id)?;
         body["projects"] = projects.into();
         body["shared_projects"] = shared.into();
     }
@@ -62,7 +62,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     let mut body = group.members(
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
     );
-    body["web_url"] = group.web_url(&call.base).into();
+    body["web_url"] = group.web_url(&call.base_url).into();
     body["avatar_url"] = avatars::stored_url(call, holder)?.into();
     group_settings::show(call, group, in_list, &mut body)?;
     let marked_on = group.column("marked_for_deletion_on");
@@ -75,7 +75,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
             // All sizes are zero.
             let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
             body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
-            let is_root = call.is_from(17, 4) && group.parent_id.is_none();
+            let is_root = call.is_at_least(17, 4) && group.parent_id.is_none();
             set_if(&mut body, is_root, "root_storage_statistics", Value::Null);
         }
     }
@@ -83,35 +83,35 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    if call.caller.is_none() || call.release() >= OBSERVED {
-        page::Page::of(call)?.bounded("Group")?;
+    if call.caller.is_none() || call.release() >= OBSERVED_RELEASE {
+        page::Page::from_call(call)?.check_offset("Group")?;
     }
-    let top = call.params.is_set("top_level_only")?;
-    respond(call, true, requested_reach(call)?, |group| !top || group.parent_id.is_none())
+    let is_top_only = call.params.is_set("top_level_only")?;
+    respond(call, true, requested_reach(call)?, |group| !is_top_only || group.parent_id.is_none())
 }
 
-/// With `top_level_only` these lists ignore which group they are for.
-fn list_below(call: &Call<'_>, with_descendants: bool) -> Result<Answer> {
+/// With `top_level_only` these lists ignore the group in the path.
+fn list_subgroups(call: &Call<'_>, includes_descendants: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
     respond(call, false, requested_reach(call)?, |group| {
-        let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
-        let is_wanted = inside && (with_descendants || group.parent_id == Some(parent.id));
+        let is_inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
+        let is_wanted = is_inside && (includes_descendants || group.parent_id == Some(parent.id));
         if top { group.parent_id.is_none() } else { is_wanted }
     })
 }
 
 /// A list of these groups, as far as the caller sees them.
-pub(super) fn list_among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
+pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     let min_level = terms::level_parameter(call, "min_access_level")?.unwrap_or(0);
     respond(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
-/// Which groups a list shows: those in which the caller's own role, not that of an administrator, is
-/// at least this, and those above something that the caller belongs to.
-type Reach = (i64, Vec<String>);
+/// The groups of a list: those in which the caller has at least this level, without the rights of an
+/// administrator, and those above a group or project of which the caller is a member.
+type GroupReach = (i64, Vec<String>);
 
-fn requested_reach(call: &Call<'_>) -> Result<Reach> {
+fn requested_reach(call: &Call<'_>) -> Result<GroupReach> {
     let min_level = terms::level_parameter(call, "min_access_level")?;
     let all_available = call.params.flag("all_available")?;
     Ok(match (&call.caller, min_level) {
@@ -135,10 +135,13 @@ fn membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
          UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id
          WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
-    call.many(sql, params![user, call.today(), call.memberships()?.namespaces(call.db, 1)?])
+    call.query_column(
+        sql,
+        params![user, call.today(), call.memberships()?.namespaces_json(call.db, 1)?],
+    )
 }
 
-/// Conditions: a group `n` is in an archived one, and in one that is marked for deletion.
+/// SQL conditions: a group `n` is at or below an archived group; at or below one marked for deletion.
 const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND json_extract(a.settings, '$.archived') = TRUE)";
@@ -149,68 +152,80 @@ const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
 /// The filters in a call for groups, each from a release on.
 fn filters(call: &Call<'_>) -> Result<SqlConditions> {
     let params = &call.params;
-    let mut conditions = SqlConditions::with("n.kind = :kind", ":kind", "group");
+    let mut conditions = SqlConditions::with_value("n.kind = :kind", ":kind", "group");
     let skipped = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
-    conditions.on("n.id NOT IN (SELECT value FROM json_each(:skipped))", ":skipped", skipped);
-    if call.is_from(16, 10) {
-        let visibility = params.one_of("visibility", VISIBILITIES)?;
-        conditions.on("n.visibility = :visibility", ":visibility", visibility);
+    conditions.add_with_value(
+        "n.id NOT IN (SELECT value FROM json_each(:skipped))",
+        ":skipped",
+        skipped,
+    );
+    if call.is_at_least(16, 10) {
+        let visibility = params.allowed_text("visibility", VISIBILITIES)?;
+        conditions.add_with_value("n.visibility = :visibility", ":visibility", visibility);
     }
-    let marked = params.day("marked_for_deletion_on")?.filter(|_| call.is_from(17, 1));
-    conditions.on("n.marked_for_deletion_on = :marked", ":marked", marked);
+    let marked = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
+    conditions.add_with_value("n.marked_for_deletion_on = :marked", ":marked", marked);
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     // Groups have no repositories here.
-    conditions.add_if(storage.is_some() && call.is_from(16, 3), "0");
-    let active = params.flag("active")?.filter(|_| call.is_from(18, 0));
-    conditions.on(format!("({ARCHIVED_ABOVE} OR {MARKED_ABOVE}) <> :active"), ":active", active);
-    let archived = params.flag("archived")?.filter(|_| call.is_from(18, 2));
-    conditions.on(format!("{ARCHIVED_ABOVE} = :archived"), ":archived", archived);
-    custom_attributes::filter(call, &mut conditions, "c.group_id = n.id");
+    conditions.add_if(storage.is_some() && call.is_at_least(16, 3), "0");
+    let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
+    conditions.add_with_value(
+        format!("({ARCHIVED_ABOVE} OR {MARKED_ABOVE}) <> :active"),
+        ":active",
+        active,
+    );
+    let archived = params.flag("archived")?.filter(|_| call.is_at_least(18, 2));
+    conditions.add_with_value(format!("{ARCHIVED_ABOVE} = :archived"), ":archived", archived);
+    custom_attributes::add_filter(call, &mut conditions, "c.group_id = n.id");
     Ok(conditions)
 }
 
-/// Answers a page of the groups that the caller may see and `accepts` admits. With `by_full_path` a
-/// search also looks at the groups above.
+/// Answers a page of the groups that the caller may see and `accepts` admits. With
+/// `searches_full_path` a search also compares the names and paths of the groups above.
 fn respond(
     call: &Call<'_>,
-    by_full_path: bool,
-    (least, paths): Reach,
+    searches_full_path: bool,
+    (min_level, paths): GroupReach,
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let conditions = filters(call)?;
-    let column =
-        match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
-            Some("id") => "n.id",
-            Some("path") => "n.path COLLATE NOCASE",
-            // Among names that contain a text, the shortest is the most similar.
-            Some("similarity") if !search.is_empty() => "length(n.name)",
-            _ => "n.name COLLATE NOCASE",
-        };
+    let column = match call
+        .params
+        .allowed_text("order_by", &["name", "path", "id", "similarity"])?
+        .as_deref()
+    {
+        Some("id") => "n.id",
+        Some("path") => "n.path COLLATE NOCASE",
+        // Among names that contain a text, the shortest is the most similar.
+        Some("similarity") if !search.is_empty() => "length(n.name)",
+        _ => "n.name COLLATE NOCASE",
+    };
     for name in ["with_custom_attributes", "statistics"] {
         call.params.flag(name)?;
     }
-    let descends = call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc");
-    let direction = if descends { "DESC" } else { "ASC" };
+    let is_descending =
+        call.params.allowed_text("sort", &["asc", "desc"])?.as_deref() == Some("desc");
+    let direction = if is_descending { "DESC" } else { "ASC" };
     let clauses = format!("{} ORDER BY {column} {direction}, n.id", conditions.clause());
-    let groups = Namespace::list(call.db, &clauses, &*conditions.bound())?;
+    let groups = Namespace::list(call.db, &clauses, &*conditions.bound_params())?;
     let shown_groups = try_filter(groups, |group| {
-        let path = if by_full_path { &group.full_path } else { &group.path };
+        let path = if searches_full_path { &group.full_path } else { &group.path };
         let is_named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
         Ok(is_named
             && accepts(group)
-            && (least == 0
-                || call.memberships()?.in_namespace(&group.traversal) >= least
+            && (min_level == 0
+                || call.memberships()?.level_in_namespace(&group.traversal) >= min_level
                 || paths.iter().any(|path| path.starts_with(&group.traversal)))
             && call.sees_group(group)?)
     })?;
-    page::list_of(call, &shown_groups, |group| brief_json(call, group))
+    page::list_objects(call, &shown_groups, |group| brief_json(call, group))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     let with_projects = call.params.flag("with_projects")?.unwrap_or(true);
-    Answer::ok(&whole_json(call, &group, with_projects)?)
+    Answer::ok(&full_json(call, &group, with_projects)?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -220,78 +235,80 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let path = call.params.text("path")?;
     let parent_id = call.params.integer("parent_id")?;
     group_settings::check_types(call, Accepts::Create)?;
-    let visibility = call.params.one_of("visibility", VISIBILITIES)?;
+    let visibility = call.params.allowed_text("visibility", VISIBILITIES)?;
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create(call, parent.as_ref())?;
-    let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
-    let is_paid = minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
+    let has_minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
+    let is_paid = has_minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
     refuse_if(!may_create || is_paid, ErrorResponse::forbidden)?;
     let Some(path) = path else { return Err(group_rules::missing_path()) };
-    let preset = instance::setting(call, "default_group_visibility")?;
+    let preset = instance::read_setting(call, "default_group_visibility")?;
     let new_group = NewGroup {
         name: name.as_ref().unwrap_or(&path),
         path: &path,
         parent: parent.as_ref(),
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
     };
-    let group = insert(call, new_group, SHORTEST_PATH).map_err(as_one_text)?;
+    let group = insert(call, new_group, MIN_PATH_LENGTH).map_err(join_complaints)?;
     let scope = GroupOrProject::Group(Box::new(group.clone()));
-    members::insert(call, &scope, user.id, &Terms::of_level(OWNER), None)?;
+    members::insert(call, &scope, user.id, &Terms::with_level(OWNER), None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
-    group_settings::store_sent(call, &group, Accepts::Create).map_err(as_one_text)?;
+    group_settings::store_settings(call, &group, Accepts::Create).map_err(join_complaints)?;
     Answer::created(&plain_json(call, &group)?)
 }
 
-/// Inserts a group after all checks except those of the caller's rights. Its path has at least this
-/// length.
+/// Inserts a group after all checks except those of the caller's rights. `min_path_length` is the minimum
+/// length of its path.
 pub(crate) fn insert(
     call: &Call<'_>,
     new_group: NewGroup<'_>,
-    shortest: usize,
+    min_path_length: usize,
 ) -> Result<Namespace> {
-    group_rules::check(call, new_group, None, shortest)?;
-    reload(call, Namespace::insert_group(call.db, new_group, call.now())?)
+    group_rules::check(call, new_group, None, min_path_length)?;
+    reload(call, Namespace::insert_group(call.db, new_group, call.time_text())?)
 }
 
-/// Omitted fields stay unchanged; a call without any field is fine too.
+/// Omitted fields stay unchanged; a call without any field is allowed.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
-    let name = call.params.changed("name", &group.name)?;
-    let path = call.params.changed("path", &group.path)?;
-    let visibility =
-        call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
+    let name = call.params.text_or_stored("name", &group.name)?;
+    let path = call.params.text_or_stored("path", &group.path)?;
+    let visibility = call
+        .params
+        .allowed_text("visibility", VISIBILITIES)?
+        .unwrap_or_else(|| group.visibility.clone());
     let parent = Namespace::by_any(call.db, group.parent_id)?;
     let requested =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
-    group_rules::check(call, requested, Some(&group), SHORTEST_PATH)?;
+    group_rules::check(call, requested, Some(&group), MIN_PATH_LENGTH)?;
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
-    call.run(sql, params![group.id, name, path, visibility])?;
-    let unset = group_settings::unset(call, &group)?;
-    group_settings::store_sent(call, &group, Accepts::Edit)?;
+    call.execute(sql, params![group.id, name, path, visibility])?;
+    let unset = group_settings::unset_settings(call, &group)?;
+    group_settings::store_settings(call, &group, Accepts::Edit)?;
     group_moves::update_full_paths(call, &group)?;
-    let mut body = whole_json(call, &reload(call, group.id)?, true)?;
+    let mut body = full_json(call, &reload(call, group.id)?, true)?;
     unset.into_iter().for_each(|name| body[name] = Value::Null);
     Answer::ok(&body)
 }
 
 /// Archives a group with its contents, or unarchives it.
-fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED, ErrorResponse::no_route)?;
+fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
+    refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
-    let complaint = match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
+    let complaint = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),
         (false, false) => Some("Group is already unarchived!"),
         (true, false) if call.is_group_archived(&group)? => {
             Some("Cannot archive group since one of the ancestor groups is already archived!")
         }
-        (true, false) if deletion::is_any_marked(call, ids(&group.traversal))? => {
+        (true, false) if deletion::is_any_group_marked(call, traversal_ids(&group.traversal))? => {
             Some("Cannot archive group since it is scheduled for deletion.")
         }
         _ => None,
     };
     refuse_if(complaint.is_some(), || ErrorResponse::invalid_record(complaint))?;
-    OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?;
-    Answer::ok(&whole_json(call, &group, call.params.is_set("with_projects")?)?)
+    GROUP_SETTINGS.put_value(call.db, group.id, ARCHIVED, is_archived)?;
+    Answer::ok(&full_json(call, &group, call.params.is_set("with_projects")?)?)
 }

@@ -1,4 +1,4 @@
-//! The two sorts of secrets of a hook, each by key: headers that it sends, and variables in its
+//! The two kinds of secrets of a hook, each by key: headers that it sends, and variables in its
 //! URL. Answers only show the keys.
 
 use std::sync::LazyLock;
@@ -6,63 +6,67 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use undrift_release::REFERENCE;
 
-use super::fields::missing_members;
+use super::fields::missing_member_faults;
 use super::prelude::*;
 
-/// One sort of secrets.
+/// One kind of secrets.
 pub(super) struct SecretKind {
     pub(super) name: &'static str,
     since: Release,
     /// The maximum length of a value.
-    longest: usize,
-    /// The name of the sort in refusals, and that of one secret.
+    max_length: usize,
+    /// The name of the kind in refusals, and that of one secret.
     pub(super) title: &'static str,
-    pub(super) one: &'static str,
+    pub(super) noun: &'static str,
 }
 
 pub(super) const URL_VARIABLES: SecretKind = SecretKind {
     name: "url_variables",
     since: REFERENCE,
-    longest: 100,
+    max_length: 100,
     title: "Url variables",
-    one: "URL variable",
+    noun: "URL variable",
 };
 pub(super) const HEADERS: SecretKind = SecretKind {
     name: "custom_headers",
     since: Release::new(17, 1),
-    longest: 2_048,
+    max_length: 2_048,
     title: "Custom headers",
-    one: "Custom header",
+    noun: "Custom header",
 };
-pub(super) const SORTS: [&SecretKind; 2] = [&URL_VARIABLES, &HEADERS];
+pub(super) const SECRET_KINDS: [&SecretKind; 2] = [&URL_VARIABLES, &HEADERS];
 
-/// The maximum number of one sort in a hook.
-const MOST: usize = 20;
+/// The maximum number of secrets of one kind in a hook.
+const MAX_SECRETS: usize = 20;
 
 impl SecretKind {
     pub(super) fn is_supported(&self, call: &Call<'_>) -> bool {
         self.since <= call.release()
     }
 
-    fn of<'a>(&self, settings: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
+    fn secrets_of<'a>(&self, settings: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
         settings.get(self.name).and_then(Value::as_object)
     }
 
     /// The keys, in the order in which they were added.
-    pub(super) fn shown(&self, settings: &Map<String, Value>) -> Value {
-        self.of(settings).into_iter().flat_map(Map::keys).map(|key| json!({ "key": key })).collect()
+    pub(super) fn shown_keys(&self, settings: &Map<String, Value>) -> Value {
+        self.secrets_of(settings)
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(|key| json!({ "key": key }))
+            .collect()
     }
 
     /// The secrets in a call, by key.
-    pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
+    pub(super) fn sent_secrets(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
         refuse_if(!items.iter().all(Value::is_object), || ErrorResponse::invalid(self.name))?;
         let items_at = items.iter().enumerate();
         let missing: Vec<_> = items_at
-            .flat_map(|(at, item)| missing_members(self.name, at, item, ["key", "value"]))
+            .flat_map(|(at, item)| missing_member_faults(self.name, at, item, ["key", "value"]))
             .collect();
         refuse_if(!missing.is_empty(), || ErrorResponse::parameters(&missing))?;
-        let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
+        let text = |item: &Value, name: &str| params::read_text(self.name, &item[name]);
         items
             .iter()
             .map(|item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into())))
@@ -73,11 +77,11 @@ impl SecretKind {
     pub(super) fn add(
         &self,
         settings: &mut Map<String, Value>,
-        more: impl IntoIterator<Item = (String, Value)>,
+        new_secrets: impl IntoIterator<Item = (String, Value)>,
     ) {
         let secrets = settings.entry(self.name).or_insert_with(|| json!({}));
         if let Value::Object(all) = secrets {
-            all.extend(more);
+            all.extend(new_secrets);
         }
     }
 
@@ -87,12 +91,12 @@ impl SecretKind {
         secrets.is_some_and(|all| all.shift_remove(key).is_some())
     }
 
-    pub(super) fn is_sound(&self, settings: &Map<String, Value>) -> bool {
-        self.of(settings).is_none_or(|secrets| {
-            secrets.len() <= MOST
+    pub(super) fn is_valid(&self, settings: &Map<String, Value>) -> bool {
+        self.secrets_of(settings).is_none_or(|secrets| {
+            secrets.len() <= MAX_SECRETS
                 && secrets.iter().all(|(key, value)| {
                     let length = value.as_str().map_or(0, |text| text.chars().count());
-                    is_key(key) && (1..=self.longest).contains(&length)
+                    is_key(key) && (1..=self.max_length).contains(&length)
                 })
         })
     }
@@ -102,19 +106,19 @@ impl SecretKind {
 const KEY: &str = "[A-Za-z]+[0-9]*(?:[._-][A-Za-z0-9]+)*";
 
 fn is_key(text: &str) -> bool {
-    static WHOLE: LazyLock<Option<Regex>> =
+    static KEY_PATTERN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(&format!("^(?:{KEY})$")).ok());
-    WHOLE.as_ref().is_some_and(|whole| whole.is_match(text))
+    KEY_PATTERN.as_ref().is_some_and(|whole| whole.is_match(text))
 }
 
 /// The URL of a hook with its variables filled in; `None` if one of them is missing.
-pub(super) fn address(settings: &Map<String, Value>) -> Option<String> {
-    static NAMES: LazyLock<Option<Regex>> =
+pub(super) fn filled_url(settings: &Map<String, Value>) -> Option<String> {
+    static VARIABLE_PATTERN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(&format!(r"\{{({KEY})\}}")).ok());
     let url = settings.get("url").and_then(Value::as_str).unwrap_or_default();
-    let variables = URL_VARIABLES.of(settings);
+    let variables = URL_VARIABLES.secrets_of(settings);
     let mut is_whole = true;
-    let filled = NAMES.as_ref()?.replace_all(url, |name: &Captures<'_>| {
+    let filled = VARIABLE_PATTERN.as_ref()?.replace_all(url, |name: &Captures<'_>| {
         let value = variables.and_then(|all| all.get(&name[1])?.as_str());
         is_whole &= value.is_some();
         value.unwrap_or_default().to_owned()
@@ -124,12 +128,15 @@ pub(super) fn address(settings: &Map<String, Value>) -> Option<String> {
 
 /// Clears the secrets of a hook with a new URL: the headers, and the variables if any of them
 /// existed before.
-pub(super) fn reset(settings: &mut Map<String, Value>, before: &Map<String, Value>) {
-    if !before.contains_key("url") || address(settings) == address(before) {
+pub(super) fn clear_secrets(
+    settings: &mut Map<String, Value>,
+    former_settings: &Map<String, Value>,
+) {
+    if !former_settings.contains_key("url") || filled_url(settings) == filled_url(former_settings) {
         return;
     }
-    let keys = |settings| URL_VARIABLES.of(settings).into_iter().flat_map(Map::keys);
-    let has_variables = keys(before).any(|key| keys(settings).any(|other| key == other));
+    let keys = |settings| URL_VARIABLES.secrets_of(settings).into_iter().flat_map(Map::keys);
+    let has_variables = keys(former_settings).any(|key| keys(settings).any(|other| key == other));
     if has_variables {
         settings.insert(URL_VARIABLES.name.to_owned(), json!({}));
     }
@@ -166,7 +173,7 @@ mod tests {
             ("https://x/{1}{", Some("https://x/{1}{")),
         ] {
             let settings = with(url).as_object().cloned().unwrap_or_default();
-            assert_eq!(address(&settings).as_deref(), address_of, "{url}");
+            assert_eq!(filled_url(&settings).as_deref(), address_of, "{url}");
         }
     }
 }

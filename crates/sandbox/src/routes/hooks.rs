@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::hook_secrets::{self, HEADERS, SORTS, SecretKind, URL_VARIABLES};
+use super::hook_secrets::{self, HEADERS, SECRET_KINDS, SecretKind, URL_VARIABLES};
 use super::instance;
 use super::prelude::*;
 
@@ -35,25 +35,25 @@ pub(super) const ROUTES: &[Route] = &[
 /// in refusals.
 struct TextField(&'static str, Release, usize, &'static str);
 
-const TEXTS: [TextField; 3] = [
+const TEXT_FIELDS: [TextField; 3] = [
     TextField("name", Release::new(17, 1), 255, "Name"),
     TextField("description", Release::new(17, 1), 2_048, "Description"),
     TextField("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
 ];
 
-const STRATEGY: &str = "branch_filter_strategy";
+const FILTER_STRATEGY: &str = "branch_filter_strategy";
 const STRATEGIES: [&str; 3] = ["wildcard", "regex", "all_branches"];
 const STRATEGY_SINCE: Release = Release::new(17, 2);
 /// The maximum length of a URL.
-const LONGEST_URL: usize = 8_192;
+const MAX_URL_LENGTH: usize = 8_192;
 const TOKEN: &str = "token";
-const FILTER: &str = "push_events_branch_filter";
-const LONGEST_FILTER: usize = 4_000;
+const BRANCH_FILTER: &str = "push_events_branch_filter";
+const MAX_FILTER_LENGTH: usize = 4_000;
 
 /// The project or group, for callers who manage it.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::writable_by(call, [MAINTAINER, OWNER])?;
-    if call.is_of_group() {
+    let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER])?;
+    if call.is_group_operation() {
         call.require_tier(AttributeTier::Premium)?;
     }
     Ok(scope)
@@ -62,14 +62,14 @@ fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
 /// The flags of the hooks of a project or group.
 fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
     let edition = call.edition();
-    let of_groups: &[Attribute] = call.scope.either(&[], &TABLE.group_hooks);
-    TABLE.hooks.iter().chain(of_groups).filter(move |flag| flag.is_of(edition))
+    let group_flags: &[Attribute] = call.scope.choose(&[], &ATTRIBUTE_TABLE.group_hooks);
+    ATTRIBUTE_TABLE.hooks.iter().chain(group_flags).filter(move |flag| flag.exists_in(edition))
 }
 
 /// The texts that a hook has.
 fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static TextField> {
     let release = call.release();
-    TEXTS.iter().filter(move |text| text.1 <= release)
+    TEXT_FIELDS.iter().filter(move |text| text.1 <= release)
 }
 
 fn has_strategy(call: &Call<'_>) -> bool {
@@ -86,30 +86,30 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
         "alert_status": "executable",
         "disabled_until": null,
         "repository_update_events": false,
-        scope.column(): scope.id(),
+        scope.id_column(): scope.id(),
     });
     let shown = |name| hook.settings.get(name).cloned();
     for flag in flags(call) {
         body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
-    for name in texts(call).map(|text| text.0).chain([FILTER]) {
+    for name in texts(call).map(|text| text.0).chain([BRANCH_FILTER]) {
         body[name] = shown(name).into();
     }
     if has_strategy(call) {
-        body[STRATEGY] = shown(STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
+        body[FILTER_STRATEGY] = shown(FILTER_STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
     }
     // Lists of a project's hooks omit them from 16.7 on.
-    let is_listed = !call.writes && call.segment(HOOKS.entry).is_empty();
-    if !is_listed || matches!(scope, GroupOrProject::Group(_)) || !call.is_from(16, 7) {
-        for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
-            body[sort.name] = sort.shown(&hook.settings);
+    let is_listed = !call.is_write && call.segment(HOOKS.entry).is_empty();
+    if !is_listed || matches!(scope, GroupOrProject::Group(_)) || !call.is_at_least(16, 7) {
+        for sort in SECRET_KINDS.iter().filter(|sort| sort.is_supported(call)) {
+            body[sort.name] = sort.shown_keys(&hook.settings);
         }
     }
     body
 }
 
 /// Stores the fields in a call.
-fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
+fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     let params = &call.params;
     let before = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
@@ -129,16 +129,18 @@ fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
         })?;
         hook.set(flag.name, on);
     }
-    for name in texts(call).map(|text| text.0).chain([FILTER]).filter(|name| params.has(name)) {
+    for name in
+        texts(call).map(|text| text.0).chain([BRANCH_FILTER]).filter(|name| params.has(name))
+    {
         hook.set(name, params.text(name)?);
     }
     if has_strategy(call)
-        && let Some(strategy) = params.one_of(STRATEGY, &STRATEGIES)?
+        && let Some(strategy) = params.allowed_text(FILTER_STRATEGY, &STRATEGIES)?
     {
-        hook.set(STRATEGY, strategy);
+        hook.set(FILTER_STRATEGY, strategy);
     }
-    for sort in SORTS.iter().filter(|sort| sort.is_supported(call)) {
-        sort.add(&mut hook.settings, sort.sent(params)?);
+    for sort in SECRET_KINDS.iter().filter(|sort| sort.is_supported(call)) {
+        sort.add(&mut hook.settings, sort.sent_secrets(params)?);
     }
     check(hook, call, &before)
 }
@@ -146,12 +148,12 @@ fn store_sent(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 /// Refuses invalid hooks. If the hook calls another URL than `before`, its secrets are cleared,
 /// even those in the same call.
 fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
-    hook_secrets::reset(&mut hook.settings, before);
+    hook_secrets::clear_secrets(&mut hook.settings, before);
     let refused = |words: &str| Err(ErrorResponse::unprocessable(words));
-    let address = hook_secrets::address(&hook.settings);
-    let reach = instance::reach(call)?;
-    if hook.text("url").len() > LONGEST_URL
-        || address.is_none_or(|url| urls::refused(&url, &["http", "https"], reach).is_some())
+    let address = hook_secrets::filled_url(&hook.settings);
+    let reach = instance::allowed_reach(call)?;
+    if hook.text("url").len() > MAX_URL_LENGTH
+        || address.is_none_or(|url| urls::url_refusal(&url, &["http", "https"], reach).is_some())
     {
         return refused("Invalid url given");
     }
@@ -167,7 +169,7 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
             return refused(&format!("{title} {fault}"));
         }
     }
-    match SORTS.iter().find(|sort| !sort.is_sound(&hook.settings)) {
+    match SECRET_KINDS.iter().find(|sort| !sort.is_valid(&hook.settings)) {
         Some(sort) => refused(&format!("{} must be a valid json schema", sort.title)),
         None => Ok(()),
     }
@@ -176,58 +178,58 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
 /// True if the branch filter is valid. A filter by name loses spaces around it, and one for all
 /// branches is removed.
 fn check_filter(hook: &mut Record) -> bool {
-    let filter = hook.text(FILTER);
-    match hook.text(STRATEGY) {
+    let filter = hook.text(BRANCH_FILTER);
+    match hook.text(FILTER_STRATEGY) {
         "all_branches" => {
-            hook.set(FILTER, Value::Null);
+            hook.set(BRANCH_FILTER, Value::Null);
             true
         }
         "regex" => re2::refusal(filter).is_none(),
         _ => {
             let filter = filter.split_whitespace().collect::<Vec<_>>().join(" ");
-            let good = filter.is_empty()
-                || is_ref_name(&filter.replace('*', "x")) && filter.len() <= LONGEST_FILTER;
-            if hook.settings.get(FILTER).is_some_and(Value::is_string) {
-                hook.set(FILTER, filter);
+            let is_valid = filter.is_empty()
+                || is_ref_name(&filter.replace('*', "x")) && filter.len() <= MAX_FILTER_LENGTH;
+            if hook.settings.get(BRANCH_FILTER).is_some_and(Value::is_string) {
+                hook.set(BRANCH_FILTER, filter);
             }
-            good
+            is_valid
         }
     }
 }
 
 /// The secret of a hook.
 pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
-    let found = db
+    let token = db
         .query_row("SELECT settings ->> 'token' FROM hooks WHERE id = ?1", [hook], |row| row.get(0))
         .optional()?;
-    Ok(found.flatten())
+    Ok(token.flatten())
 }
 
-/// Completes a new or changed hook. An edit needs at least one field; in the reference a project's
-/// hook needs the URL.
+/// Completes a new or changed hook. An edit needs at least one field; according to the reference, an
+/// edit of a project's hook needs the URL.
 fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
-        check_sent(call)?;
+        check_any_sent(call)?;
     }
     if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
         for flag in flags(call) {
             hook.set(flag.name, flag.preset.clone());
         }
     }
-    store_sent(call, hook)
+    store_fields(call, hook)
 }
 
 /// Refuses an edit without fields.
-fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
+fn check_any_sent(call: &CollectionCall<'_>) -> Result<()> {
     let params = &call.params;
-    if matches!(call.scope, GroupOrProject::Project(_)) && call.release() < OBSERVED {
+    if matches!(call.scope, GroupOrProject::Project(_)) && call.release() < OBSERVED_RELEASE {
         params.require(&["url"])?;
     }
-    let mut fields = ["url", TOKEN, FILTER, STRATEGY]
+    let mut fields = ["url", TOKEN, BRANCH_FILTER, FILTER_STRATEGY]
         .into_iter()
         .chain(texts(call).map(|text| text.0))
         .chain(flags(call).map(|flag| flag.name));
-    let mut secrets = SORTS.iter().filter(|sort| sort.is_supported(call));
+    let mut secrets = SECRET_KINDS.iter().filter(|sort| sort.is_supported(call));
     let has_secrets = secrets.any(|sort| {
         params.get(sort.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     });
@@ -239,29 +241,29 @@ fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
 fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
     let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
     refuse_if(!sort.is_supported(call), ErrorResponse::no_route)?;
-    let sets = call.method == Method::PUT;
-    if sets {
+    let is_put = call.method == Method::PUT;
+    if is_put {
         call.params.require(&["value"])?;
     }
     let mut hook = call.find()?;
     let (before, key) = (hook.settings.clone(), call.segment("key"));
-    let refusal = if sets {
+    let refusal = if is_put {
         let value = call.params.text("value")?;
         sort.add(&mut hook.settings, [(key.to_owned(), value.into())]);
         "Illegal key or value".to_owned()
     } else {
-        let removed = sort.remove(&mut hook.settings, key);
-        refuse_if(!removed, || ErrorResponse::not_found(sort.one))?;
-        format!("Could not unset {}", sort.one)
+        let is_removed = sort.remove(&mut hook.settings, key);
+        refuse_if(!is_removed, || ErrorResponse::not_found(sort.noun))?;
+        format!("Could not unset {}", sort.noun)
     };
     check(&mut hook, call, &before).map_err(|_| ErrorResponse::unprocessable(&refusal))?;
     call.store(&mut hook)?;
     Ok(Answer::no_content())
 }
 
-/// Nothing is delivered, so every test succeeds.
+/// Tests a hook. Nothing is delivered, so every test succeeds.
 fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(16, 11), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let trigger = call.segment("trigger");
     if !flags(call).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
         return Err(ErrorResponse::no_valid_value("trigger"));

@@ -8,8 +8,8 @@ pub(super) const ROUTES: &[Route] = &[delete("/users/{user_id}/identities/{provi
 const IDENTITIES: &str = "identities";
 
 /// All identities of a user, as answers show them.
-pub(super) fn identities_of(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
-    let set = OF_USERS.set(call.db, user)?;
+pub(super) fn list_identities(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
+    let set = USER_SETTINGS.stored_values(call.db, user)?;
     Ok(set.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
@@ -26,21 +26,21 @@ pub(super) fn sent_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
 }
 
 /// Stores the identity in the call, in place of one of the same provider.
-pub(super) fn store_sent(call: &Call<'_>, user: i64) -> Result<()> {
+pub(super) fn store_identity(call: &Call<'_>, user: i64) -> Result<()> {
     let Some([provider, name]) = sent_identity(call)? else { return Ok(()) };
-    let mut all = identities_of(call, user)?;
-    all.retain(|one| one["provider"] != *provider);
-    all.push(json!({ "provider": provider, "extern_uid": name, "saml_provider_id": null }));
-    OF_USERS.put(call.db, user, IDENTITIES, all)
+    let mut identities = list_identities(call, user)?;
+    identities.retain(|one| one["provider"] != *provider);
+    identities.push(json!({ "provider": provider, "extern_uid": name, "saml_provider_id": null }));
+    USER_SETTINGS.put_value(call.db, user, IDENTITIES, identities)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    let user = call.named_user()?;
-    let all = identities_of(call, user.id)?;
-    let (gone, rest): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|one| one["provider"] == call.segment("provider"));
-    refuse_if(gone.is_empty(), || ErrorResponse::not_found("Identity"))?;
-    OF_USERS.put(call.db, user.id, IDENTITIES, rest)?;
+    let user = call.segment_user()?;
+    let identities = list_identities(call, user.id)?;
+    let (removed_identities, remaining_identities): (Vec<_>, Vec<_>) =
+        identities.into_iter().partition(|one| one["provider"] == call.segment("provider"));
+    refuse_if(removed_identities.is_empty(), || ErrorResponse::not_found("Identity"))?;
+    USER_SETTINGS.put_value(call.db, user.id, IDENTITIES, remaining_identities)?;
     Ok(Answer::no_content())
 }

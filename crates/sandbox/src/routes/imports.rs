@@ -1,7 +1,7 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
 //! stored: a project appears at once, and its import ends after a time by the clock.
 
-use super::names::sentences;
+use super::names::complaint_sentences;
 use super::prelude::*;
 use super::{project_rules, projects};
 
@@ -22,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The state of an import, which clients poll. The reference leaves it out.
 fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
-    let status = project.import_status_at(call.now());
+    let status = project.import_status_at(call.time_text());
     // The reference replaces the names of hosts.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
@@ -32,10 +32,10 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
         "import_type": is_from_url.then_some("git"),
         "correlation_id": null,
         "failed_relations": [],
-        "import_error": project.import_error_at(call.now()),
+        "import_error": project.import_error_at(call.time_text()),
         "stats": null,
     });
-    extend(&mut body, extra_members);
+    add_members(&mut body, extra_members);
     Ok(body)
 }
 
@@ -47,11 +47,11 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     refuse_if(is_missing, || ErrorResponse::invalid("file"))?;
     let path = call.params.text("path")?.unwrap_or_default();
     let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
-    let mut named_user = None;
+    let mut namespace_reference = None;
     for name in ["namespace", "namespace_id", "namespace_path"] {
-        named_user = named_user.or(call.params.text(name)?);
+        namespace_reference = namespace_reference.or(call.params.text(name)?);
     }
-    let target = match named_user {
+    let target = match namespace_reference {
         Some(target) => Namespace::by_reference(call.db, &target)?,
         None => Namespace::of_user(call.db, user.id)?,
     };
@@ -61,8 +61,8 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     Answer::created(&state_json(call, &project)?)
 }
 
-/// Errors of imports have their own key.
-fn error(status: StatusCode, text: &str) -> ErrorResponse {
+/// A failure with `errors` as its key, as imports have it.
+fn import_error(status: StatusCode, text: &str) -> ErrorResponse {
     ErrorResponse::with(status, json!({ "errors": text }))
 }
 
@@ -74,46 +74,46 @@ fn extgit(call: &Call<'_>) -> Result<Answer> {
         Need::Filled("target_namespace"),
     ])?;
     check_stages(call)?;
-    if call.is_from(16, 5) {
-        call.params.one_of("timeout_strategy", &["optimistic", "pessimistic"])?;
+    if call.is_at_least(16, 5) {
+        call.params.allowed_text("timeout_strategy", &["optimistic", "pessimistic"])?;
     }
     let repository = call.params.integer("repo_id")?.unwrap_or(0);
     let target = call.params.text("target_namespace")?.unwrap_or_default();
     let host = call.params.text("extgit_hostname")?.unwrap_or_else(|| "extgit".to_owned());
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
-    let namespace = namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
+    let namespace = target_namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
     start(call, &namespace, &name, &format!("{host}/{repository}"))
 }
 
 /// Imports a project of an external host.
 fn start(call: &Call<'_>, namespace: &Namespace, name: &str, source: &str) -> Result<Answer> {
-    let project = import(call, namespace, [name, &project_rules::path_from(name)], source)?;
+    let project = import(call, namespace, [name, &project_rules::make_path(name)], source)?;
     Answer::created(&result_json(&project))
 }
 
-/// Further things to import.
+/// Further parts of a project that an import can include.
 const STAGES: &str =
     "single_endpoint_issue_events_import single_endpoint_notes_import attachments_import";
 
-/// Checks what else to import; there is nothing to import from, so nothing happens.
+/// Checks the requested further parts. No external host exists, so nothing is imported.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
     refuse_if(!stages.is_object() && !stages.is_null(), || {
         ErrorResponse::invalid("optional_stages")
     })?;
     for stage in STAGES.split(' ') {
-        flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
+        read_flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }
     Ok(())
 }
 
 fn extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
-    check_needed(call).map_err(|failure| with_sent_names(call, failure))?;
+    check_required(call).map_err(|failure| restore_sent_names(call, failure))?;
     let url = call.params.text("extserver_url")?.unwrap_or_default();
     refuse_if(!is_reachable(&url), || {
-        ErrorResponse::refused(json!({ "error": format!("Invalid URL: {url}") }))
+        ErrorResponse::bad_request_message(json!({ "error": format!("Invalid URL: {url}") }))
     })?;
     let user = call.user()?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();
@@ -121,26 +121,26 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
     let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
         "" => Namespace::of_user(call.db, user.id)?,
-        target => Some(namespace(call, target, StatusCode::UNAUTHORIZED)?),
+        target => Some(target_namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
     let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
     start(call, &namespace, &name, &format!("{key}/{repository}"))
 }
 
 /// The required parameters of an import, which must not be empty.
-fn check_needed(call: &Call<'_>) -> Result<()> {
+fn check_required(call: &Call<'_>) -> Result<()> {
     let names =
         "extserver_url extserver_username personal_access_token extserver_project extserver_repo";
     let names: Vec<&str> = names.split(' ').collect();
     call.params.require(&names)?;
     names.into_iter().try_for_each(|name| {
         let is_empty = call.params.text(name)?.is_none_or(|text| text.trim().is_empty());
-        refuse_if(is_empty, || ErrorResponse::empty(name))
+        refuse_if(is_empty, || ErrorResponse::empty_parameter(name))
     })
 }
 
 /// A fault of parameters, with the names that the client used.
-fn with_sent_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
+fn restore_sent_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {
         Some(text) => ErrorResponse::error(
@@ -163,22 +163,22 @@ fn is_reachable(url: &str) -> bool {
     ["http", "https"].contains(&url.scheme()) && !is_own_host
 }
 
-/// The target, in which the caller must be allowed to create projects. Both imports refuse with
-/// different statuses.
-fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
+/// The target namespace, in which the caller must be allowed to create projects. The two kinds of
+/// imports refuse with different statuses.
+fn target_namespace(call: &Call<'_>, path: &str, refusal_status: StatusCode) -> Result<Namespace> {
     let namespace = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
         let text = "Namespace or group to import repository into does not exist.";
-        error(StatusCode::UNPROCESSABLE_ENTITY, text)
+        import_error(StatusCode::UNPROCESSABLE_ENTITY, text)
     })?;
     refuse_if(call.level_in_group(&namespace)? < minimum_level(call), || {
-        error(refusal, "You don't have permissions to import this project")
+        import_error(refusal_status, "You don't have permissions to import this project")
     })?;
     Ok(namespace)
 }
 
 /// The minimum level for imports into a namespace.
 fn minimum_level(call: &Call<'_>) -> i64 {
-    if call.is_from(16, 0) { MAINTAINER } else { DEVELOPER }
+    if call.is_at_least(16, 0) { MAINTAINER } else { DEVELOPER }
 }
 
 fn import(
@@ -187,10 +187,13 @@ fn import(
     [name, path]: [&str; 2],
     source: &str,
 ) -> Result<Project> {
-    project_rules::check_path_alone(path)
+    project_rules::check_path_only(path)
         .and_then(|()| project_rules::check_free(call, namespace, name, path))
         .map_err(|failure| {
-            error(StatusCode::UNPROCESSABLE_ENTITY, &sentences(&failure).join(", "))
+            import_error(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                &complaint_sentences(&failure).join(", "),
+            )
         })?;
     let mut attributes = settings::presets(call.time);
     let error = planned_failure(call)?;
@@ -202,8 +205,8 @@ fn import(
         path,
         visibility: "private",
         empty_repo: error.is_some(),
-        readme: false,
-        copies: None,
+        has_readme: false,
+        source_project: None,
         creator_id: call.user()?.id,
         forked_from_id: None,
         import: Some(Import { source: Some(source), error: error.as_deref() }),
@@ -213,16 +216,16 @@ fn import(
     Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))
 }
 
-/// Why an import fails in the background. No external host exists to refuse credentials, so those
-/// that start with `invalid` count as refused.
+/// The error of an import that fails in the background. No external host exists to refuse
+/// credentials, so those that start with `invalid` count as refused.
 fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
-    let refusal = token.starts_with("invalid").then(|| DENIED.to_owned());
+    let refusal = token.starts_with("invalid").then(|| ACCESS_DENIED.to_owned());
     Ok(refusal.or_else(|| call.service.profile.import_failure.clone()))
 }
 
 /// The external host's answer to a refused credential.
-const DENIED: &str = "Access denied to the external account";
+const ACCESS_DENIED: &str = "Access denied to the external account";
 
 fn result_json(project: &Project) -> Value {
     let mut body = project.members("id name full_path full_name");
@@ -239,11 +242,11 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
         .filter(|project| project.import_source.is_some())
         .ok_or_else(ErrorResponse::no_record)?;
     refuse_if(call.level_in(&project)? < DEVELOPER, ErrorResponse::no_record)?;
-    let status = project.import_status_at(call.now());
+    let status = project.import_status_at(call.time_text());
     let text = format!("The import cannot be canceled because it is {status}");
-    refuse_if(status != "scheduled", || error(StatusCode::BAD_REQUEST, &text))?;
-    call.set("projects", project.id, "import_status", "canceled")?;
-    protection::forget_due(call.db, project.id, "*", call.now())?;
+    refuse_if(status != "scheduled", || import_error(StatusCode::BAD_REQUEST, &text))?;
+    call.set_column("projects", project.id, "import_status", "canceled")?;
+    protection::remove_pending(call.db, project.id, "*", call.time_text())?;
     let mut body = result_json(&project);
     let more = json!({
         "import_source": project.import_source,
@@ -251,7 +254,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
         "human_import_status_name": "canceled",
         "provider_link": project.import_source.map(|source| format!("/{source}")),
     });
-    extend(&mut body, more);
+    add_members(&mut body, more);
     Answer::ok(&body)
 }
 
@@ -263,12 +266,15 @@ fn gists(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.service.profile.gists, ErrorResponse::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
-    refuse_if(is_denied, || error(StatusCode::UNAUTHORIZED, DENIED))?;
+    refuse_if(is_denied, || import_error(StatusCode::UNAUTHORIZED, ACCESS_DENIED))?;
     refuse_if(token.starts_with("rate-limited"), || {
-        error(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded")
+        import_error(
+            StatusCode::TOO_MANY_REQUESTS,
+            "The rate limit of the external host was exceeded",
+        )
     })?;
-    if !call.take_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
-        return Err(error(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
+    if !call.acquire_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
+        return Err(import_error(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     Ok(Answer::empty(StatusCode::ACCEPTED))
 }

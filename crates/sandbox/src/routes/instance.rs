@@ -4,11 +4,11 @@
 
 use std::sync::LazyLock;
 
-use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
+use super::default_branches::{self, BRANCH_PROTECTION, PROTECTION_DEFAULTS};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/application/settings", |call| Answer::ok(&settings(call)?)),
+    get("/application/settings", |call| Answer::ok(&read_settings(call)?)),
     put("/application/settings", update),
     get("/sidekiq/queue_metrics", |call| metrics(call, &["queues"])),
     get("/sidekiq/process_metrics", |call| metrics(call, &["processes"])),
@@ -51,55 +51,55 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 /// The setting that enforces the scope of job tokens.
 pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";
 
-/// The days until something marked for deletion is removed.
-const PERIOD: &str = "deletion_adjourned_period";
-const RESTRICTED: &str = "restricted_visibility_levels";
+/// The number of days after which a marked project or group is deleted.
+const DELETION_PERIOD: &str = "deletion_adjourned_period";
+const RESTRICTED_LEVELS: &str = "restricted_visibility_levels";
 
 /// The value of one setting, for any caller. Lists read some for every row, so only this one is
 /// decoded.
-pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
+pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
-    match call.maybe::<Option<String>>(sql, [name])?.flatten() {
+    match call.query_optional::<Option<String>>(sql, [name])?.flatten() {
         Some(text) => serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error)),
         None => Ok(preset(call, name).unwrap_or_default()),
     }
 }
 
-/// Where the service itself may send requests.
-pub(super) fn reach<'a>(call: &'a Call<'_>) -> Result<Reach<'a>> {
-    let is_local = setting(call, "allow_local_requests_from_web_hooks_and_services")?;
-    Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside(&call.base) })
+/// The settings for requests that the service itself sends.
+pub(super) fn allowed_reach<'a>(call: &'a Call<'_>) -> Result<Reach<'a>> {
+    let is_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
+    Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside(&call.base_url) })
 }
 
 /// The value of a setting in a new service; `None` if the release does not have it.
 fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
     match name {
-        INBOUND_ENFORCED if !call.is_from(17, 6) => return None,
-        INBOUND_ENFORCED if !call.is_from(18, 0) => return Some(false.into()),
-        DEFAULTS if !call.is_from(16, 3) => return None,
+        INBOUND_ENFORCED if !call.is_at_least(17, 6) => return None,
+        INBOUND_ENFORCED if !call.is_at_least(18, 0) => return Some(false.into()),
+        PROTECTION_DEFAULTS if !call.is_at_least(16, 3) => return None,
         _ => {}
     }
-    let days = call.service.deletion_delay().filter(|_| name == PERIOD);
+    let days = call.service.deletion_delay().filter(|_| name == DELETION_PERIOD);
     days.map(Value::from).or_else(|| PRESETS.get(name).cloned())
 }
 
 /// All settings, for administrators.
-fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
+fn read_settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
-    let stored_json: Option<String> = call.maybe(sql, [])?;
+    let stored_json: Option<String> = call.query_optional(sql, [])?;
     let presets = PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
     let mut settings: Map<String, Value> = presets.collect();
     if let Some(text) = stored_json {
-        let set: Map<String, Value> =
+        let stored_settings: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))?;
-        settings.extend(set);
+        settings.extend(stored_settings);
     }
     Ok(settings)
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let mut settings = settings(call)?;
+    let mut settings = read_settings(call)?;
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
     call.params.require_any(&names)?;
     check(call)?;
@@ -118,46 +118,48 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             *value = new;
         }
     }
-    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_from(16, 3));
+    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_at_least(16, 3));
     if let Some(new) = default_branches::sent_protection(call)?
         .or(number.map(default_branches::protection_from_number))
     {
-        settings.insert(DEFAULTS.to_owned(), new);
+        settings.insert(PROTECTION_DEFAULTS.to_owned(), new);
     }
     let text = serde_json::to_string(&settings).map_err(|error| ErrorResponse::internal(&error))?;
     let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)";
-    call.run(sql, [text])?;
+    call.execute(sql, [text])?;
     Answer::ok(&settings)
 }
 
 /// Refuses values that are not possible.
 fn check(call: &Call<'_>) -> Result<()> {
-    let of_new = ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
-    for name in &of_new {
-        call.params.one_of(name, VISIBILITIES)?;
+    let preset_names =
+        ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
+    for name in &preset_names {
+        call.params.allowed_text(name, VISIBILITIES)?;
     }
-    call.params.words_of(RESTRICTED, VISIBILITIES)?;
+    call.params.allowed_texts(RESTRICTED_LEVELS, VISIBILITIES)?;
     let mut complaints = Complaints::default();
-    let is_none = call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
-    complaints.add_if(is_none, "session_expire_delay", "must be greater than 0");
+    let is_not_positive =
+        call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
+    complaints.add_if(is_not_positive, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
-    let min_count = i64::from(call.is_from(16, 0));
-    let days = call.params.integer(PERIOD)?;
+    let min_count = i64::from(call.is_at_least(16, 0));
+    let days = call.params.integer(DELETION_PERIOD)?;
     let text = format!("must be greater than or equal to {min_count}");
-    complaints.add_if(days.is_some_and(|days| days < min_count), PERIOD, text);
+    complaints.add_if(days.is_some_and(|days| days < min_count), DELETION_PERIOD, text);
     let is_long = days.is_some_and(|days| days > 90);
-    complaints.add_if(is_long, PERIOD, "must be less than or equal to 90");
-    complaints.settle()
+    complaints.add_if(is_long, DELETION_PERIOD, "must be less than or equal to 90");
+    complaints.into_result()
 }
 
 /// True if the caller may not use a visibility: a setting can keep it for administrators.
 pub(super) fn is_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
-    let levels = setting(call, RESTRICTED)?;
-    let listed = levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));
-    Ok(listed && !call.is_administrator())
+    let levels = read_setting(call, RESTRICTED_LEVELS)?;
+    let is_listed = levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));
+    Ok(is_listed && !call.is_administrator())
 }
 
-/// Parts of the report of background jobs. There are none, so nobody waits for them.
+/// Parts of the report of background jobs. There are no jobs, so clients need not wait for them.
 fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer> {
     call.administrator()?;
     let statistics = json!({

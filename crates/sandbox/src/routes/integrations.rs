@@ -1,13 +1,13 @@
-//! Integrations of projects and groups, by slug. They are stored and inherited, but never called: no
-//! other service is asked. A PUT of a group changes what is below at once; the service has a job for
-//! that.
+//! Integrations of projects and groups, by slug. They are stored and inherited, but no other service
+//! is ever called. A PUT in a group changes the groups and projects below immediately; the real
+//! service does so in a background job.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use super::instance;
-use super::names::{BLANK, is_maskable};
+use super::names::{BLANK_TEXT, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[
@@ -22,14 +22,14 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 const INTEGRATIONS: Collection = Collection {
     entry: "slug",
     key: "slug",
-    unpaged: true,
+    is_unpaged: true,
     is_put: true,
     is_fixed_set: true,
-    scope: |_, call| GroupOrProject::writable_by(call, [MAINTAINER, OWNER]),
+    scope: |_, call| GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER]),
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
         let slug = call.segment("slug");
-        let exists = kind_of_call(call).is_some() || BY_HAND.contains(&slug);
+        let exists = kind_of_call(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
         refuse_if(!exists, || ErrorResponse::no_valid_value("slug"))?;
         find(call, call.scope.holder(), slug)?
             .ok_or_else(|| ErrorResponse::not_found("Integration"))
@@ -79,8 +79,8 @@ struct IntegrationKind {
     is_issue_tracker: bool,
 }
 
-static ALL: LazyLock<Vec<IntegrationKind>> = LazyLock::new(|| {
-    let text = without_comments(include_str!("../integrations.jsonc"));
+static INTEGRATION_KINDS: LazyLock<Vec<IntegrationKind>> = LazyLock::new(|| {
+    let text = strip_comments(include_str!("../integrations.jsonc"));
     serde_json::from_str(text).expect("each test of integrations reads the table")
 });
 
@@ -88,54 +88,54 @@ const STATUS_CHANGES: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
 impl IntegrationKind {
-    /// Its flags. Chats have one more in later releases.
+    /// Its flags. Integrations with chats have one more in later releases.
     fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let is_chat = self.events.iter().any(|event| event == "confidential_note");
-        let changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
-        let changes = changes.then_some(STATUS_CHANGES);
+        let has_status_changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
+        let changes = has_status_changes.then_some(STATUS_CHANGES);
         self.flag.iter().map(String::as_str).chain(changes)
     }
 
     /// The properties that are shown.
-    fn shown(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
+    fn shown_properties(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let field_names = self.text.iter().chain(&self.number).chain(&self.texts);
         field_names.map(String::as_str).chain(self.flags(call))
     }
 }
 
 /// Integrations that only the web interface sets up.
-const BY_HAND: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"];
-const COMMENTS: &str = "comment_on_event_enabled";
-const BEHAVIOR: &str = "labels_to_be_notified_behavior";
+const WEB_ONLY_SLUGS: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"];
+const COMMENTS_ENABLED: &str = "comment_on_event_enabled";
+const LABEL_BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
-const ROWS: Records = INTEGRATIONS.rows;
+const INTEGRATION_ROWS: Records = INTEGRATIONS.rows;
 /// The first release in which `inherited` is shown, and can be set.
-const INHERITS_SINCE: Release = Release::new(17, 3);
-const INHERITS: &str = "use_inherited_settings";
+const INHERITED_SINCE: Release = Release::new(17, 3);
+const USE_INHERITED: &str = "use_inherited_settings";
 
 fn kind_of_call(call: &Call<'_>) -> Option<&'static IntegrationKind> {
-    ALL.iter().find(|kind| kind.slug == call.segment("slug"))
+    INTEGRATION_KINDS.iter().find(|kind| kind.slug == call.segment("slug"))
 }
 
 fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(ROWS.with(call, holder, "slug", slug)?.pop())
+    Ok(INTEGRATION_ROWS.with_text(call, holder, "slug", slug)?.pop())
 }
 
 /// An integration as the service shows it; lists leave out its properties.
 fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
-    let kind = ALL.iter().find(|kind| kind.slug == slug);
+    let kind = INTEGRATION_KINDS.iter().find(|kind| kind.slug == slug);
     let names = "id title slug created_at updated_at active comment_on_event_enabled";
     let mut body = members(row, names);
     body["title"] = json!(kind.map(|kind| &kind.title));
     body["active"] = row.is_set("active").into();
-    for event in &TABLE.integration_events {
+    for event in &ATTRIBUTE_TABLE.integration_events {
         body[event.name] = row.value(event.name);
     }
-    set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
+    set_if(&mut body, call.release() >= INHERITED_SINCE, "inherited", row.is_set("inherited"));
     if !call.segment("slug").is_empty() {
         let shown = kind.map(|kind| {
-            let shown = kind.shown(call);
+            let shown = kind.shown_properties(call);
             shown.map(|name| (name.to_owned(), shown_value(kind, row, name))).collect()
         });
         body["properties"] = Value::Object(shown.unwrap_or_default());
@@ -145,16 +145,16 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
 
 /// A property as it is shown. A blank confidential channel shows the other one.
 fn shown_value(kind: &IntegrationKind, row: &Record, name: &str) -> Value {
-    let open = name.strip_prefix("confidential_").filter(|open| open.ends_with("_channel"));
-    let name = open.filter(|_| row.text(&property(name)).is_empty()).unwrap_or(name);
-    match row.value(&property(name)) {
+    let open_channel = name.strip_prefix("confidential_").filter(|open| open.ends_with("_channel"));
+    let name = open_channel.filter(|_| row.text(&property_key(name)).is_empty()).unwrap_or(name);
+    match row.value(&property_key(name)) {
         Value::Null => kind.blanks.get(name).cloned().unwrap_or_default(),
         value => value,
     }
 }
 
-/// The key under which a property is stored, so that it differs from other settings.
-fn property(name: &str) -> String {
+/// The key of a stored property. Its prefix separates properties from other settings.
+fn property_key(name: &str) -> String {
     format!("properties.{name}")
 }
 
@@ -162,23 +162,28 @@ fn property(name: &str) -> String {
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = "400 Integration not available";
-    refuse_if(BY_HAND.contains(&slug), || ErrorResponse::refused(unavailable))?;
+    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || ErrorResponse::bad_request_message(unavailable))?;
     let kind = kind_of_call(call).ok_or_else(ErrorResponse::no_route)?;
-    refuse_if(kind.of_projects && call.is_of_group(), || ErrorResponse::refused(unavailable))?;
+    refuse_if(kind.of_projects && call.is_group_operation(), || {
+        ErrorResponse::bad_request_message(unavailable)
+    })?;
     let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
         set_presets(call, kind, row);
     }
-    let inherits =
-        if call.release() >= INHERITS_SINCE { call.params.flag(INHERITS)? } else { Some(false) };
-    if inherits == Some(true) {
-        let inherited_row = find_above(call, slug)?;
+    let is_inherited = if call.release() >= INHERITED_SINCE {
+        call.params.flag(USE_INHERITED)?
+    } else {
+        Some(false)
+    };
+    if is_inherited == Some(true) {
+        let inherited_row = find_inherited(call, slug)?;
         let (group, inherited_row) = inherited_row
-            .ok_or_else(|| ErrorResponse::refused("Default integration not found."))?;
+            .ok_or_else(|| ErrorResponse::bad_request_message("Default integration not found."))?;
         copy_inherited(row, &inherited_row, group);
-    } else if !row.is_set("inherited") || inherits == Some(false) {
-        store(call, kind, row)?;
+    } else if !row.is_set("inherited") || is_inherited == Some(false) {
+        store_properties(call, kind, row)?;
         row.set("inherited", false);
         row.set("active", true);
     }
@@ -191,22 +196,22 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     }
 }
 
-/// Gives a new row the values of the first PUT.
+/// Gives a new row the default values.
 fn set_presets(call: &Call<'_>, kind: &IntegrationKind, row: &mut Record) {
-    row.set(COMMENTS, true);
-    for event in &TABLE.integration_events {
+    row.set(COMMENTS_ENABLED, true);
+    for event in &ATTRIBUTE_TABLE.integration_events {
         row.set(event.name, *event.preset == true && kind.slug != "jenkins");
     }
     for (name, preset) in &kind.presets {
-        row.set(&property(name), preset.clone());
+        row.set(&property_key(name), preset.clone());
     }
     if kind.flags(call).any(|name| name == STATUS_CHANGES) {
-        row.set(&property(STATUS_CHANGES), false);
+        row.set(&property_key(STATUS_CHANGES), false);
     }
 }
 
 /// Stores what the call contains.
-fn store(
+fn store_properties(
     call: &CollectionCall<'_>,
     kind: &'static IntegrationKind,
     row: &mut Record,
@@ -216,10 +221,10 @@ fn store(
             row.set(&name, call.params.flag(&name)?);
         }
     }
-    if kind.slug == "jira" && call.params.has(COMMENTS) {
-        row.set(COMMENTS, call.params.flag(COMMENTS)?);
+    if kind.slug == "jira" && call.params.has(COMMENTS_ENABLED) {
+        row.set(COMMENTS_ENABLED, call.params.flag(COMMENTS_ENABLED)?);
     }
-    let address = row.value(&property("jenkins_url"));
+    let address = row.value(&property_key("jenkins_url"));
     let (texts, flags) = (kind.text.iter().chain(&kind.secret), kind.flags(call));
     let flags = flags.chain(kind.hidden.iter().map(String::as_str));
     let properties = (texts.map(|name| (name.as_str(), Form::Text)))
@@ -227,72 +232,91 @@ fn store(
         .chain(kind.number.iter().map(|name| (name.as_str(), Form::Integer)))
         .chain(kind.texts.iter().map(|name| (name.as_str(), Form::Texts)));
     for (name, form) in properties.filter(|(name, _)| call.params.has(name)) {
-        let value = RowField::new(name, form).sent(call, None)?;
+        let value = RowField::new(name, form).sent_value(call, None)?;
         let is_null = call.params.get(name).is_some_and(Value::is_null);
-        row.set(&property(name), if is_null { Value::Null } else { value });
+        row.set(&property_key(name), if is_null { Value::Null } else { value });
     }
     check(call, kind, row)?;
-    let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
-    if moved && !text_of(row, "username").is_empty() && !call.params.has("password") {
-        return Err(refused("password", BLANK));
+    let is_url_changed = !address.is_null() && address != row.value(&property_key("jenkins_url"));
+    if is_url_changed && !property_text(row, "username").is_empty() && !call.params.has("password")
+    {
+        return Err(model_refusal("password", BLANK_TEXT));
     }
-    let others = ROWS.all(call, call.scope.holder())?;
+    let others = INTEGRATION_ROWS.all(call, call.scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
-    // A group may have several.
+    // A group may have several integrations of this kind.
     let is_limited = kind.is_issue_tracker && matches!(call.scope, GroupOrProject::Project(_));
     let is_second = is_limited
         && others.any(|other| {
-            ALL.iter().any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
+            INTEGRATION_KINDS
+                .iter()
+                .any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
         });
     refuse_if(is_second, || {
         let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
-        refused("base", words)
+        model_refusal("base", words)
     })
 }
 
-fn text_of<'a>(row: &'a Record, name: &str) -> &'a str {
-    row.text(&property(name))
+fn property_text<'a>(row: &'a Record, name: &str) -> &'a str {
+    row.text(&property_key(name))
 }
 
 /// Refuses invalid properties.
 fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
-    let blank = kind.required.iter().find(|name| text_of(row, name).is_empty());
+    let blank = kind.required.iter().find(|name| property_text(row, name).is_empty());
     if let Some(name) = blank {
-        return Err(refused(name, BLANK));
+        return Err(model_refusal(name, BLANK_TEXT));
     }
-    let addresses = kind.urls.iter().map(|name| (name.as_str(), text_of(row, name)));
+    let addresses = kind.urls.iter().map(|name| (name.as_str(), property_text(row, name)));
     // The service builds the webhook of Matrix from this.
-    let matrix = (kind.slug == "matrix").then(|| ("webhook", text_of(row, "hostname")));
+    let matrix = (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
     for (name, url) in addresses.chain(matrix).filter(|(_, url)| !url.is_empty()) {
-        if let Some(refusal) = urls::refused(url, &["http", "https"], instance::reach(call)?) {
-            return Err(refused(name, &refusal));
+        if let Some(refusal) =
+            urls::url_refusal(url, &["http", "https"], instance::allowed_reach(call)?)
+        {
+            return Err(model_refusal(name, &refusal));
         }
     }
-    let with_token = row.value(&property("jira_auth_type")) == 1;
-    let (slug, password) = (kind.slug.as_str(), text_of(row, "password"));
+    let uses_token = row.value(&property_key("jira_auth_type")) == 1;
+    let (slug, password) = (kind.slug.as_str(), property_text(row, "password"));
     // It becomes a masked variable.
     let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
     // A channel without a server follows the default one.
-    let has_channel = text_of(row, "recipients").split_whitespace().any(|one: &str| {
-        !text_of(row, "default_irc_uri").is_empty()
+    let has_channel = property_text(row, "recipients").split_whitespace().any(|one: &str| {
+        !property_text(row, "default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
     });
-    for (wrong, name, words) in [
-        (!behaviors.contains(&text_of(row, BEHAVIOR)), BEHAVIOR, "is not included in the list"),
-        (!text_of(row, "thread").chars().all(|c| c.is_ascii_digit()), "thread", "is not a number"),
-        (slug == "jira" && !with_token && text_of(row, "username").is_empty(), "username", BLANK),
+    for (is_wrong, name, words) in [
+        (
+            !behaviors.contains(&property_text(row, LABEL_BEHAVIOR)),
+            LABEL_BEHAVIOR,
+            "is not included in the list",
+        ),
+        (
+            !property_text(row, "thread").chars().all(|c| c.is_ascii_digit()),
+            "thread",
+            "is not a number",
+        ),
+        (
+            slug == "jira" && !uses_token && property_text(row, "username").is_empty(),
+            "username",
+            BLANK_TEXT,
+        ),
         (slug == "irker" && !has_channel, "recipients", "are all invalid"),
         (slug == "harbor" && !is_masked, "password", "is invalid"),
     ] {
-        refuse_if(wrong, || refused(name, words))?;
+        refuse_if(is_wrong, || model_refusal(name, words))?;
     }
     Ok(())
 }
 
 /// The refusal of a model: a Ruby hash in a text.
-fn refused(field: &str, words: &str) -> ErrorResponse {
-    ErrorResponse::refused(format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}"))
+fn model_refusal(field: &str, words: &str) -> ErrorResponse {
+    ErrorResponse::bad_request_message(format!(
+        "Failed to update integration. {{:{field}=>[\"{words}\"]}}"
+    ))
 }
 
 /// Switches one off; its row stays, without properties.
@@ -305,8 +329,8 @@ fn remove(call: &CollectionCall<'_>) -> Result<Answer> {
 }
 
 /// The active integration of the closest group above, with the id of the group.
-fn find_above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
-    for group in call.scope.above().into_iter().rev() {
+fn find_inherited(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
+    for group in call.scope.parent_group_ids().into_iter().rev() {
         let row = find(call, Holder::Group(group), slug)?;
         if let Some(row) = row.filter(|row| row.is_set("active")) {
             return Ok(Some((group, row)));
@@ -315,7 +339,7 @@ fn find_above(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Reco
     Ok(None)
 }
 
-/// Makes `row` an inherited copy of the one of `group`.
+/// Makes `row` an inherited copy of the integration of `group`.
 fn copy_inherited(row: &mut Record, group_row: &Record, group: i64) {
     row.settings = group_row.settings.clone();
     row.set("inherited", true);
@@ -325,22 +349,22 @@ fn copy_inherited(row: &mut Record, group_row: &Record, group: i64) {
 /// Copies the integration of a group to everything below that has none of its own, or inherits it
 /// from here or from further above.
 fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
-    let subtree_ids = group.subtree(call.db)?;
-    let projects: Vec<i64> = call.many(
+    let subtree_ids = group.subtree_ids(call.db)?;
+    let projects: Vec<i64> = call.query_column(
         "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
         [json!(subtree_ids).to_string()],
     )?;
     let groups = subtree_ids.into_iter().filter(|id| *id != group.id).map(Holder::Group);
-    let group_ids: Vec<i64> = ids(&group.traversal).collect();
+    let group_ids: Vec<i64> = traversal_ids(&group.traversal).collect();
     for holder in groups.chain(projects.into_iter().map(Holder::Project)) {
         let stored_row = find(call, holder, integration.text("slug"))?;
         if stored_row.as_ref().is_none_or(|row| {
             row.is_set("inherited")
                 && row.value("from").as_i64().is_some_and(|id| group_ids.contains(&id))
         }) {
-            let mut row = stored_row.unwrap_or_else(|| Record::new(call.now()));
+            let mut row = stored_row.unwrap_or_else(|| Record::new(call.time_text()));
             copy_inherited(&mut row, integration, group.id);
-            ROWS.save(call, holder, &mut row)?;
+            INTEGRATION_ROWS.save(call, holder, &mut row)?;
         }
     }
     Ok(())
@@ -348,14 +372,14 @@ fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Resul
 
 /// Gives a new project the active integrations of the groups above.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
-    for group in ids(&namespace.traversal).rev() {
-        for row in ROWS.all(call, Holder::Group(group))? {
+    for group in traversal_ids(&namespace.traversal).rev() {
+        for row in INTEGRATION_ROWS.all(call, Holder::Group(group))? {
             let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
             if row.is_set("active") && is_new {
                 let source_group = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
-                let mut copy = Record::new(call.now());
+                let mut copy = Record::new(call.time_text());
                 copy_inherited(&mut copy, &row, source_group.unwrap_or(group));
-                ROWS.save(call, Holder::Project(project), &mut copy)?;
+                INTEGRATION_ROWS.save(call, Holder::Project(project), &mut copy)?;
             }
         }
     }

@@ -15,22 +15,22 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    GroupOrProject::of(call, [MAINTAINER, OWNER])
+    GroupOrProject::from_call(call, [MAINTAINER, OWNER])
 }
 
 /// The invitations to a group or project, for one address or for all.
-fn list_invited(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Result<Vec<Value>> {
+fn list_invitations(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
         "SELECT json_object('access_level', m.access_level, 'created_at', m.created_at,
                     'expires_at', m.expires_at, 'invite_email', m.email,
                     'invite_token', m.id || ' ' || m.email, 'created_by_name', u.name)
          FROM members m LEFT JOIN users u ON u.id = m.created_by
          WHERE m.{} = ?1 AND m.email IS NOT NULL AND (?2 = '' OR m.email = ?2) ORDER BY m.id",
-        scope.column()
+        scope.id_column()
     );
-    let mut invitations = call.objects(&sql, params![scope.id(), email])?;
+    let mut invitations = call.query_objects(&sql, params![scope.id(), email])?;
     for invitation in &mut invitations {
-        // Nobody can accept an invitation here, so any token will do.
+        // Nobody can accept an invitation here, so the token is never used.
         let seed = invitation["invite_token"].as_str().unwrap_or_default();
         invitation["invite_token"] = format!("{:x}", Sha256::digest(seed)).into();
     }
@@ -39,7 +39,7 @@ fn list_invited(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Result<
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default();
-    page::list(call, list_invited(call, scope, &query)?)
+    page::list(call, list_invitations(call, scope, &query)?)
 }
 
 /// Invites each address; users with an account become members at once. For existing invitations and
@@ -58,7 +58,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
             "Must provide either email or user_id as a parameter",
         ));
     }
-    let terms = Terms::requested(call, scope)?;
+    let terms = Terms::from_call(call, scope)?;
     let mut results = Vec::new();
     for id in ids {
         if let Some(user) = User::by_id(call.db, id)? {
@@ -69,45 +69,46 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     for email in emails {
         match User::by_email(call.db, &email)? {
             Some(user) => results.push((email, members::set_terms(call, scope, &user, &terms))),
-            None => invite(call, scope, &email, &terms)?,
+            None => invite_email(call, scope, &email, &terms)?,
         }
     }
     members::results_answer(results)
 }
 
 /// Invites one address without an account.
-fn invite(call: &Call<'_>, scope: &GroupOrProject, email: &str, terms: &Terms) -> Result<()> {
+fn invite_email(call: &Call<'_>, scope: &GroupOrProject, email: &str, terms: &Terms) -> Result<()> {
     let sql = format!(
         "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
          ON CONFLICT ({0}, email) DO UPDATE SET access_level = ?3, expires_at = ?4",
-        scope.column()
+        scope.id_column()
     );
     let creator_id = call.caller.as_ref().map(|user| user.id);
-    let row = params![scope.id(), email, terms.level, terms.expires_at, call.now(), creator_id];
-    call.run(&sql, row).map(drop)
+    let row =
+        params![scope.id(), email, terms.level, terms.expires_at, call.time_text(), creator_id];
+    call.execute(&sql, row).map(drop)
 }
 
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let email = call.segment("email");
-    let find = || Ok::<_, ErrorResponse>(list_invited(call, scope, email)?.into_iter().next());
-    let before = find()?.ok_or_else(ErrorResponse::hidden)?;
+    let find = || Ok::<_, ErrorResponse>(list_invitations(call, scope, email)?.into_iter().next());
+    let invitation = find()?.ok_or_else(ErrorResponse::hidden)?;
     let level = if call.params.has("access_level") {
         terms::requested_level(call, scope)?
     } else {
-        before["access_level"].as_i64().unwrap_or_default()
+        invitation["access_level"].as_i64().unwrap_or_default()
     };
     let expires_at = match terms::requested_expiry(call)? {
         Some(day) => day,
-        None => before["expires_at"].as_str().map(str::to_owned),
+        None => invitation["expires_at"].as_str().map(str::to_owned),
     };
-    invite(call, scope, email, &Terms { expires_at, ..Terms::of_level(level) })?;
+    invite_email(call, scope, email, &Terms { expires_at, ..Terms::with_level(level) })?;
     Answer::ok(&find()?)
 }
 
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.column());
-    let removed = call.run(&sql, params![scope.id(), call.segment("email")])?;
+    let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.id_column());
+    let removed = call.execute(&sql, params![scope.id(), call.segment("email")])?;
     refuse_if(removed == 0, ErrorResponse::hidden)?;
     Ok(Answer::no_content())
 }

@@ -5,7 +5,7 @@
 //! groups above. Changes and removals through a project also see those of the project's own group.
 
 use super::colors;
-use super::names::{LONGEST, NONE_OF_TWO};
+use super::names::{MAX_NAME_LENGTH, NONE_OF_TWO_TEXT};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -16,8 +16,8 @@ const LABELS: Collection = Collection {
     required: &["name", "color"],
     fields: &[RowField::new("description", Form::Text)],
     scope: |_, call| {
-        let changes = [Method::POST, Method::PUT].contains(&call.method);
-        open_scope(call, if changes { REPORTER } else { 0 })
+        let is_change = [Method::POST, Method::PUT].contains(&call.method);
+        open_scope(call, if is_change { REPORTER } else { 0 })
     },
     find,
     inherited: inherited_labels,
@@ -27,7 +27,7 @@ const LABELS: Collection = Collection {
     ..Collection::new("/projects/{id}/labels")
 };
 
-/// The first two are old forms, with the label among the parameters.
+/// The first two operations are older forms, with the label in the parameters.
 pub(super) const ROUTES: &[Route] = &[
     LABELS.route(Method::PUT, "/{holder}/labels", Verb::Update),
     LABELS.route(Method::DELETE, "/{holder}/labels", Verb::Remove),
@@ -36,52 +36,55 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The group of a label, if it belongs to no project.
 const GROUP: &str = "group_id";
-/// How important projects hold a label, also one of a group above: a number by id.
+/// The setting of a label with its priority in each project: a number by the project's id. A label
+/// of a group has one for each project below.
 const PRIORITIES: &str = "priorities";
 const TITLE: &str = "title";
 
 /// The color of a label without one.
-const PLAIN: &str = "#6699cc";
+const DEFAULT_COLOR: &str = "#6699cc";
 
 /// The project or group of a call; level 0 is for reads, for every user who sees it.
 fn open_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::of(call, [level, level])?;
+    let scope = GroupOrProject::from_call(call, [level, level])?;
     let is_closed = match &scope {
-        GroupOrProject::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
-        GroupOrProject::Group(group) => call.writes && call.is_group_archived(group)?,
+        GroupOrProject::Project(project) => {
+            level > 0 && call.are_features_off(project, &LABELLED_FEATURES)?
+        }
+        GroupOrProject::Group(group) => call.is_write && call.is_group_archived(group)?,
     };
     refuse_if(is_closed, ErrorResponse::forbidden).map(|()| scope)
 }
 
 /// The labels of some projects and groups, by title.
-fn labels_of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
-    let mut all = Vec::new();
+fn list_labels(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
+    let mut labels = Vec::new();
     for holder in holders {
-        all.extend(LABELS.rows.all(call, holder)?);
+        labels.extend(LABELS.rows.all(call, holder)?);
     }
-    sort(&mut all);
-    Ok(all)
+    sort_labels(&mut labels);
+    Ok(labels)
 }
 
-fn sort(labels: &mut [Record]) {
+fn sort_labels(labels: &mut [Record]) {
     labels.sort_by_cached_key(|label| (label.text(TITLE).to_owned(), label.id));
 }
 
-/// The groups whose labels are seen here: all, or only the nearest.
-fn groups(scope: &GroupOrProject, with_above: bool) -> impl Iterator<Item = Holder> {
-    let groups = scope.groups();
-    let skipped = if with_above { 0 } else { groups.len().saturating_sub(1) };
+/// The groups whose labels can be used here: all groups above, or only the nearest.
+fn label_groups(scope: &GroupOrProject, includes_ancestors: bool) -> impl Iterator<Item = Holder> {
+    let groups = scope.group_ids();
+    let skipped = if includes_ancestors { 0 } else { groups.len().saturating_sub(1) };
     groups.into_iter().skip(skipped).map(Holder::Group)
 }
 
 /// The labels of those groups and of the project.
-fn labels(call: &CollectionCall<'_>, with_above: bool) -> Result<Vec<Record>> {
+fn list_visible_labels(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Vec<Record>> {
     let project = call.scope.project_id().map(Holder::Project);
-    labels_of(call, groups(call.scope, with_above).chain(project))
+    list_labels(call, label_groups(call.scope, includes_ancestors).chain(project))
 }
 
-/// Nothing can have a label in a project with neither issues nor merge requests.
-const LABELLED: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
+/// The features with labels. If both are off, a project has no labels, and changes of them are refused.
+const LABELLED_FEATURES: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
 
 /// A label as the service shows it. Only projects show whether it is their own, and its priority.
 fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
@@ -89,7 +92,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
         "id": label.id,
         "name": label.text(TITLE),
         "description": label.value("description"),
-        "description_html": view::escaped(label.text("description")),
+        "description_html": view::escape_html(label.text("description")),
         "text_color": colors::text_color_on(label.text("color")),
         "color": label.text("color"),
         "subscribed": false,
@@ -118,18 +121,18 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
         (Some(id), None) => Ok(id.to_string()),
         (None, Some(name)) => Ok(name),
         (Some(_), Some(_)) => Err(ErrorResponse::parameter(BOTH, "are mutually exclusive")),
-        (None, None) => Err(ErrorResponse::parameter(BOTH, NONE_OF_TWO)),
+        (None, None) => Err(ErrorResponse::parameter(BOTH, NONE_OF_TWO_TEXT)),
     }
 }
 
 /// The label in the call, by id or else by title.
-fn find_named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
+fn find_named(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
     let name = requested_name(call)?;
-    let mut all = labels(call, with_above)?;
+    let mut all = list_visible_labels(call, includes_ancestors)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
     if let (GroupOrProject::Group(group), true) = (call.scope, call.method == Method::PUT) {
-        all.extend(labels_of(call, projects_of(call, group.id)?)?);
+        all.extend(list_labels(call, group_projects(call, group.id)?)?);
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
@@ -138,15 +141,15 @@ fn find_named(call: &CollectionCall<'_>, with_above: bool) -> Result<Record> {
 }
 
 /// The projects of a group.
-fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holder> + use<>> {
+fn group_projects(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holder> + use<>> {
     let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
-    Ok(call.many(sql, [group])?.into_iter().map(Holder::Project))
+    Ok(call.query_column(sql, [group])?.into_iter().map(Holder::Project))
 }
 
-/// Orders a list by title, and leaves out what the call does not ask for.
+/// Sorts a list by title, and removes the labels that do not match the filters of the call.
 fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
     if let GroupOrProject::Project(project) = call.scope
-        && call.are_off(project, &LABELLED)?
+        && call.are_features_off(project, &LABELLED_FEATURES)?
     {
         labels.clear();
     }
@@ -154,7 +157,7 @@ fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
     labels.retain(|label| {
         [TITLE, "description"].iter().any(|name| label.text(name).to_lowercase().contains(&search))
     });
-    sort(labels);
+    sort_labels(labels);
     labels.dedup_by_key(|label| label.id);
     Ok(())
 }
@@ -166,17 +169,20 @@ fn has_ancestors(call: &Call<'_>) -> Result<bool> {
 /// The labels of other places in a list: of the groups above, and for a group those below it, if the
 /// call asks for them.
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
-    let mut all = labels_of(call, groups(call.scope, has_ancestors(call)?))?;
+    let mut all = list_labels(call, label_groups(call.scope, has_ancestors(call)?))?;
     let GroupOrProject::Group(group) = call.scope else { return Ok(all) };
-    let deep = call.params.is_set("include_descendant_groups")?;
-    let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
-    let with_projects = call.params.flag("only_group_labels")? == Some(false);
+    let includes_descendants = call.params.is_set("include_descendant_groups")?;
+    let groups = if includes_descendants { group.subtree_ids(call.db)? } else { vec![group.id] };
+    let includes_projects = call.params.flag("only_group_labels")? == Some(false);
     for group in groups {
-        all.extend(labels_of(call, [Holder::Group(group)].into_iter().filter(|_| deep))?);
-        for holder in projects_of(call, group)?.filter(|_| with_projects) {
+        all.extend(list_labels(
+            call,
+            [Holder::Group(group)].into_iter().filter(|_| includes_descendants),
+        )?);
+        for holder in group_projects(call, group)?.filter(|_| includes_projects) {
             let project = Project::by_id(call.db, holder.key().1)?;
             if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
-                all.extend(labels_of(call, [holder])?);
+                all.extend(list_labels(call, [holder])?);
             }
         }
     }
@@ -186,7 +192,7 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 /// The label that the call names. A missing one is 404, also for callers who may not remove it.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
-        check_sent(call)?;
+        check_any_sent(call)?;
         return find_to_change(call);
     }
     if call.method != Method::DELETE {
@@ -196,37 +202,37 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
         call.params.require(&["name"])?;
     }
     find_named(call, false)?;
-    GroupOrProject::of(call, [REPORTER; 2])?;
+    GroupOrProject::from_call(call, [REPORTER; 2])?;
     find_to_change(call)
 }
 
 /// Refuses an edit without fields.
-fn check_sent(call: &CollectionCall<'_>) -> Result<()> {
+fn check_any_sent(call: &CollectionCall<'_>) -> Result<()> {
     let mut fields = vec!["new_name", "color", "description"];
     fields.extend(call.scope.project_id().map(|_| "priority"));
-    fields.extend((call.release() >= OBSERVED).then_some("archived"));
+    fields.extend((call.release() >= OBSERVED_RELEASE).then_some("archived"));
     call.params.require_any(&fields)
 }
 
-fn checked_title(title: &str) -> Result<String> {
+fn check_title(title: &str) -> Result<String> {
     let (title, mut faults) = (title.trim(), Complaints::default());
     faults.add_if(title.is_empty(), TITLE, "can't be blank");
     faults.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
     if !title.contains(',') {
-        faults.check_length(TITLE, title, LONGEST);
+        faults.check_length(TITLE, title, MAX_NAME_LENGTH);
     }
-    faults.settle().map(|()| title.to_owned())
+    faults.into_result().map(|()| title.to_owned())
 }
 
 /// The color in a call; null means the default.
 fn requested_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
-    let color = colors::parse(text.as_deref().unwrap_or(PLAIN).trim());
+    let color = colors::parse(text.as_deref().unwrap_or(DEFAULT_COLOR).trim());
     color.ok_or_else(|| ErrorResponse::model("color", "must be a valid color code"))
 }
 
-/// Takes the priority in a call, if any; null removes it.
-fn take_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
+/// Stores the priority in a call, if any; null removes it.
+fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     const NAME: &str = "priority";
     let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
     if call.params.has(NAME) {
@@ -247,18 +253,20 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     if is_new {
         title = "name";
         let requested_title = call.params.text(title)?.unwrap_or_default();
-        let is_taken = labels(call, true)?.iter().any(|label| label.text(TITLE) == requested_title);
+        let is_taken = list_visible_labels(call, true)?
+            .iter()
+            .any(|label| label.text(TITLE) == requested_title);
         refuse_if(is_taken, || ErrorResponse::conflict("Label already exists"))?;
-        label.set(GROUP, call.scope.either(None, Some(call.scope.id())));
+        label.set(GROUP, call.scope.choose(None, Some(call.scope.id())));
     }
     if call.params.has(title) {
-        label.set(TITLE, checked_title(&call.params.text(title)?.unwrap_or_default())?);
+        label.set(TITLE, check_title(&call.params.text(title)?.unwrap_or_default())?);
     }
     if call.params.has("color") {
         label.set("color", requested_color(call)?);
     }
     check_title_free(call, label)?;
-    take_priority(call, label)
+    store_priority(call, label)
 }
 
 /// 400 if another label of the same project or group has the title.
@@ -267,7 +275,7 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     let Some(holder) = group.or(call.scope.project_id().map(Holder::Project)) else {
         return Ok(());
     };
-    let is_taken = is_taken(&labels_of(call, [holder])?, label, TITLE);
+    let is_taken = is_taken(&list_labels(call, [holder])?, label, TITLE);
     refuse_if(is_taken, || ErrorResponse::model(TITLE, "has already been taken"))
 }
 
@@ -284,8 +292,8 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
     Ok(label)
 }
 
-/// Turns a project's label into one of its group; it absorbs those of the group's other projects
-/// with this title. If the group has such a label, that one stays.
+/// Makes a project's label a label of its group, and removes the labels with this title in the other
+/// projects of the group. If the group already has such a label, that one is kept.
 fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let scope = &GroupOrProject::Project(Box::new(project.clone()));
@@ -298,12 +306,13 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.level_in_group(&group)? < REPORTER, ErrorResponse::forbidden)?;
     call.check_open(&project)?;
     let is_twin = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
-    let of_group = labels_of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
-    for twin in labels_of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label))
+    let group_label = list_labels(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
+    for twin in
+        list_labels(call, group_projects(call, group.id)?)?.iter().filter(|label| is_twin(label))
     {
         LABELS.rows.remove(call, twin)?;
     }
-    let mut label = of_group.unwrap_or_else(|| project_label.clone());
+    let mut label = group_label.unwrap_or_else(|| project_label.clone());
     label.set(GROUP, group.id);
     let call = &CollectionCall { scope: &GroupOrProject::Group(Box::new(group)), ..*call };
     call.store(&mut label)?;

@@ -15,7 +15,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The field with the id of a role.
 pub(super) const ROLE: &str = "member_role_id";
-const LEVEL: &str = "base_access_level";
+const BASE_LEVEL: &str = "base_access_level";
 const MISMATCH: &str =
     "the custom role's base access level does not match the current access level";
 
@@ -33,32 +33,33 @@ stored!(Role: member_roles r, id, name, description, base_access_level, settings
 
 impl Role {
     pub(super) fn json(&self, call: &Call<'_>) -> Value {
-        let given: Vec<&str> = serde_json::from_str(&self.settings).unwrap_or_default();
+        let granted: Vec<&str> = serde_json::from_str(&self.settings).unwrap_or_default();
         let mut body = self.members("id group_id name description base_access_level");
         for name in permissions(call) {
-            body[name] = given.contains(&name).into();
+            body[name] = granted.contains(&name).into();
         }
         body
     }
 
-    /// Refuses another level for a member with this role. `had_role` if the member had it before.
+    /// Refuses another level for a member with this role. `had_role` is true if the member already has
+    /// the role.
     pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
         let mut faults = Complaints::default();
-        let differs = level != self.base_access_level;
+        let is_different = level != self.base_access_level;
         let locked = "cannot be changed because of an existing association with a custom role";
-        faults.add_if(differs, ROLE, MISMATCH);
-        faults.add_if(differs && had_role, "access_level", locked);
-        faults.settle()
+        faults.add_if(is_different, ROLE, MISMATCH);
+        faults.add_if(is_different && had_role, "access_level", locked);
+        faults.into_result()
     }
 }
 
 /// The permissions that the release has.
 fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
     let edition = call.edition();
-    TABLE.permissions.iter().filter(move |row| row.is_of(edition)).map(|row| row.name)
+    ATTRIBUTE_TABLE.permissions.iter().filter(move |row| row.exists_in(edition)).map(|row| row.name)
 }
 
-/// True if something has roles that is given them from a release on.
+/// True if the service has custom roles in this place, which exist there from a release on.
 pub(super) fn are_available(call: &Call<'_>, since: Release) -> bool {
     call.release() >= since && call.tier() >= AttributeTier::Ultimate
 }
@@ -68,31 +69,31 @@ pub(super) fn are_available(call: &Call<'_>, since: Release) -> bool {
 pub(super) fn sent_role(
     call: &Call<'_>,
     since: Release,
-    unknown: impl FnOnce() -> ErrorResponse,
+    unknown_role: impl FnOnce() -> ErrorResponse,
 ) -> Result<Option<Option<Role>>> {
     if !are_available(call, since) || !call.params.has(ROLE) {
         return Ok(None);
     }
     let Some(id) = call.params.integer(ROLE)? else { return Ok(Some(None)) };
-    Role::by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown)
+    Role::by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown_role)
 }
 
-/// The role for something new. The service does not expect an unknown one: 500.
+/// The role of a new membership, share or link. An unknown role is 500, as in the real service.
 pub(super) fn new_role(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
     Ok(sent_role(call, since, || ErrorResponse::internal(&"an unknown custom role"))?.flatten())
 }
 
-/// The id of the role for a new share or link with this level. `refused` makes the answer for a
+/// The id of the role for a new share or link with this level. `refusal` makes the answer for a
 /// role with another level.
 pub(super) fn role_id(
     call: &Call<'_>,
     since: Release,
     level: Option<i64>,
-    refused: impl FnOnce(&str) -> ErrorResponse,
+    refusal: impl FnOnce(&str) -> ErrorResponse,
 ) -> Result<Option<i64>> {
     let role = new_role(call, since)?;
-    let fits = role.as_ref().is_none_or(|role| level == Some(role.base_access_level));
-    refuse_if(!fits, || refused(&format!("Member role {MISMATCH}")))?;
+    let is_matching = role.as_ref().is_none_or(|role| level == Some(role.base_access_level));
+    refuse_if(!is_matching, || refusal(&format!("Member role {MISMATCH}")))?;
     Ok(role.map(|role| role.id))
 }
 
@@ -104,7 +105,7 @@ pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
 
 /// The routes exist from 16.9 on, for signed-in callers.
 fn check_access(call: &Call<'_>) -> Result<()> {
-    refuse_if(!call.is_from(16, 9), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(16, 9), ErrorResponse::no_route)?;
     call.user()?;
     call.require_tier(AttributeTier::Premium)
 }
@@ -115,7 +116,7 @@ fn check_administrator(call: &Call<'_>) -> Result<()> {
     refuse_if(call.tier() < AttributeTier::Ultimate, ErrorResponse::forbidden)
 }
 
-/// The newest is first, and there are no pages.
+/// Lists the roles, the newest first, without pages.
 fn list(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
     check_administrator(call)?;
@@ -125,12 +126,14 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
-    call.params.require_all(&[Need::Listed(LEVEL)])?;
-    let level = call.params.number_of(LEVEL, |level| terms::valid_level(call, level, true))?;
+    call.params.require_all(&[Need::Listed(BASE_LEVEL)])?;
+    let level = call
+        .params
+        .allowed_integer(BASE_LEVEL, |level| terms::is_valid_level(call, level, true))?;
     let level = level.unwrap_or_default();
-    let mut given = Vec::new();
+    let mut granted = Vec::new();
     for name in permissions(call) {
-        given.extend(call.params.is_set(name)?.then_some(name));
+        granted.extend(call.params.is_set(name)?.then_some(name));
     }
     let name = call.params.text("name")?.filter(|name| !name.trim().is_empty());
     let mut role = Role {
@@ -138,17 +141,17 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         name: name.unwrap_or_else(|| format!("{} - custom", level_name(level))),
         description: call.params.text("description")?,
         base_access_level: level,
-        settings: json!(given).to_string(),
+        settings: json!(granted).to_string(),
     };
     check_administrator(call)?;
     let is_taken = Role::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
-    let wrong = [
-        given.is_empty().then_some("Cannot create a member role with no enabled permissions"),
+    let complaints = [
+        granted.is_empty().then_some("Cannot create a member role with no enabled permissions"),
         is_taken.then_some("Name has already been taken"),
         (level == OWNER).then_some("Base access level is not included in the list"),
     ];
-    let wrong: Vec<&str> = wrong.into_iter().flatten().collect();
-    refuse_if(!wrong.is_empty(), || ErrorResponse::refused(wrong.join(", ")))?;
+    let wrong: Vec<&str> = complaints.into_iter().flatten().collect();
+    refuse_if(!wrong.is_empty(), || ErrorResponse::bad_request_message(wrong.join(", ")))?;
     role.id = role.put(call.db)?;
     Answer::created(&role.json(call))
 }
@@ -159,8 +162,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     check_administrator(call)?;
     let role = Role::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
     let is_used = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
-    refuse_if(call.one(is_used, [id])?, || {
-        ErrorResponse::refused(
+    refuse_if(call.query_value(is_used, [id])?, || {
+        ErrorResponse::bad_request_message(
             "Role is assigned to one or more group members. Remove role from all group members, then delete role.",
         )
     })?;
@@ -171,10 +174,10 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// Only the hosted service has roles of groups, from 17.0 on. Neither group nor parameters are
 /// checked.
 fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 0), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 0), ErrorResponse::no_route)?;
     call.user()?;
     call.require_tier(AttributeTier::Premium)?;
     let page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
     let text = "Group-level custom roles are deprecated on self-managed instances.";
-    Err(ErrorResponse::bad_request(&format!("{text} See {}/{page}", call.base)))
+    Err(ErrorResponse::bad_request(&format!("{text} See {}/{page}", call.base_url)))
 }

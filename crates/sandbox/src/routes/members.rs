@@ -16,11 +16,15 @@ pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/members/all", |call| list(call, true)),
     get("/{holder}/members/{user_id}", |call| show(call, false)),
     get("/{holder}/members/all/{user_id}", |call| show(call, true)),
-    post("/{holder}/members", |call| add(call, &GroupOrProject::of(call, [MAINTAINER, OWNER])?)),
-    put("/{holder}/members/{user_id}", |call| {
-        edit(call, &GroupOrProject::of(call, [MAINTAINER, OWNER])?)
+    post("/{holder}/members", |call| {
+        add(call, &GroupOrProject::from_call(call, [MAINTAINER, OWNER])?)
     }),
-    delete("/{holder}/members/{user_id}", |call| remove(call, &GroupOrProject::of(call, [0, 0])?)),
+    put("/{holder}/members/{user_id}", |call| {
+        edit(call, &GroupOrProject::from_call(call, [MAINTAINER, OWNER])?)
+    }),
+    delete("/{holder}/members/{user_id}", |call| {
+        remove(call, &GroupOrProject::from_call(call, [0, 0])?)
+    }),
 ];
 
 /// The states of a membership.
@@ -48,60 +52,77 @@ stored!(Member: members m,
 
 impl Member {
     /// The memberships that satisfy a condition on `m`.
-    pub(super) fn among(call: &Call<'_>, condition: &str, with: impl Bound) -> Result<Vec<Self>> {
+    pub(super) fn list_where(
+        call: &Call<'_>,
+        condition: &str,
+        bound_params: impl Bound,
+    ) -> Result<Vec<Self>> {
         let clauses = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
-        Ok(Self::list_with(call.db, User::COLUMNS, &clauses, with, |member, row| {
+        Ok(Self::list_with(call.db, User::COLUMNS, &clauses, bound_params, |member, row| {
             Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
         })?)
     }
 
-    /// Those of them that have not expired. The condition is on `?1`.
+    /// The same without expired ones. The condition uses `?1`.
     fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
-        Self::among(call, &condition, params![key, call.today()])
+        Self::list_where(call, &condition, params![key, call.today()])
     }
 
-    /// The memberships here; with `inherited` also all others that count here.
-    fn list_of(call: &Call<'_>, scope: &GroupOrProject, inherited: bool) -> Result<Vec<Self>> {
-        if inherited {
-            Self::effective(call, scope)
+    /// The direct memberships; with `includes_inherited` also the inherited ones.
+    fn list_in(
+        call: &Call<'_>,
+        scope: &GroupOrProject,
+        includes_inherited: bool,
+    ) -> Result<Vec<Self>> {
+        if includes_inherited {
+            Self::list_effective(call, scope)
         } else {
-            Self::select(call, &format!("m.{} = ?1", scope.column()), &scope.id())
+            Self::select(call, &format!("m.{} = ?1", scope.id_column()), &scope.id())
         }
     }
 
-    pub(super) fn one(call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<Option<Self>> {
-        let direct_members = Self::list_of(call, scope, false)?;
+    pub(super) fn find_direct(
+        call: &Call<'_>,
+        scope: &GroupOrProject,
+        user: i64,
+    ) -> Result<Option<Self>> {
+        let direct_members = Self::list_in(call, scope, false)?;
         Ok(direct_members.into_iter().find(|member| member.user.id == user))
     }
 
     /// The same; 404 without one.
-    pub(super) fn existing(call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<Self> {
-        Self::one(call, scope, user)?.ok_or_else(ErrorResponse::no_record)
+    pub(super) fn require_direct(
+        call: &Call<'_>,
+        scope: &GroupOrProject,
+        user: i64,
+    ) -> Result<Self> {
+        Self::find_direct(call, scope, user)?.ok_or_else(ErrorResponse::no_record)
     }
 
-    /// True if this gives a role; one that waits for approval does not.
+    /// True if the membership gives a role: it does not wait for approval.
     fn is_active(&self) -> bool {
         self.state == "active"
     }
 
-    /// Every member here, once, with the highest role. A membership that waits for approval only
-    /// counts without another one.
-    fn effective(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<Self>> {
-        let mut best: BTreeMap<i64, Self> = BTreeMap::new();
+    /// Every member, once, with the highest role. A membership that waits for approval is used only if
+    /// the member has no other one.
+    fn list_effective(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<Self>> {
+        let mut best_members: BTreeMap<i64, Self> = BTreeMap::new();
         let mut take = |members: Vec<Self>, share: Option<(i64, Option<i64>)>| {
             let rank = |member: &Self| (member.is_active(), member.access_level);
             for mut member in members {
                 if let Some((cap, role)) = share {
-                    member.limit(cap, role);
+                    member.cap_level(cap, role);
                 }
-                if best.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member)) {
-                    best.insert(member.user.id, member);
+                if best_members.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member))
+                {
+                    best_members.insert(member.user.id, member);
                 }
             }
         };
-        take(Self::list_of(call, scope, false)?, None);
-        let groups = scope.groups();
+        take(Self::list_in(call, scope, false)?, None);
+        let groups = scope.group_ids();
         for group in &groups {
             take(Self::select(call, "m.group_id = ?1", group)?, None);
         }
@@ -111,18 +132,18 @@ impl Member {
             if group.visibility != "public" && call.level_in_group(&group)? == 0 {
                 continue;
             }
-            for group in ids(&group.traversal) {
+            for group in traversal_ids(&group.traversal) {
                 take(Self::select(call, "m.group_id = ?1", &group)?, Some((cap, role)));
             }
         }
-        let mut members: Vec<Self> = best.into_values().collect();
+        let mut members: Vec<Self> = best_members.into_values().collect();
         members.sort_unstable_by_key(|member| member.id);
         Ok(members)
     }
 
     /// Limits a member of an invited group to the level of the invitation. The role of the lower
     /// level counts; among equal ones the member's, if both have one.
-    fn limit(&mut self, cap: i64, role: Option<i64>) {
+    fn cap_level(&mut self, cap: i64, role: Option<i64>) {
         if self.access_level > cap {
             (self.access_level, self.role) = (cap, role);
         } else if self.access_level == cap && role.is_none() {
@@ -139,28 +160,31 @@ impl Member {
         let sql = "SELECT invited_id, access_level, member_role_id FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
                AND (expires_at IS NULL OR expires_at >= ?3)";
-        call.rows(sql, params![scope.project_id(), Value::from(groups).to_string(), call.today()])
+        call.query_rows(
+            sql,
+            params![scope.project_id(), Value::from(groups).to_string(), call.today()],
+        )
     }
 
-    /// Changes the terms.
+    /// Changes the level, the expiry date and the custom role.
     fn change(&self, call: &Call<'_>, terms: &Terms) -> Result<()> {
         terms.check(self.role == terms.role_id())?;
         let sql = "UPDATE members SET access_level = ?2, expires_at = ?3, member_role_id = ?4 WHERE id = ?1";
         let row = params![self.id, terms.level, terms.expires_at, terms.role_id()];
-        call.run(sql, row).map(drop)
+        call.execute(sql, row).map(drop)
     }
 
     /// A member as in the reference (1, 2.3).
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
         let mut body = self.user.brief(call);
-        extend(&mut body, self.members("access_level created_at expires_at"));
+        add_members(&mut body, self.members("access_level created_at expires_at"));
         if let Some(creator) = User::by_any(call.db, self.created_by)? {
             body["created_by"] = creator.brief(call);
         }
-        if call.is_from(16, 9) && call.is_administrator() {
+        if call.is_at_least(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
         }
-        let has_state = call.release() >= OBSERVED && call.tier() >= AttributeTier::Premium;
+        let has_state = call.release() >= OBSERVED_RELEASE && call.tier() >= AttributeTier::Premium;
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
         if let Some(role) = Role::by_any(call.db, self.role)? {
             body["member_role"] = role.json(call);
@@ -171,43 +195,44 @@ impl Member {
 
 /// All users with a role here.
 pub(crate) fn users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
-    let members = Member::effective(call, scope)?;
+    let members = Member::list_effective(call, scope)?;
     Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
 }
 
-/// Inserts a membership, checking only that there is none yet; false otherwise. The founder of a
-/// group and bots were added by nobody.
+/// Inserts a membership without checks. Returns false if there already is one. The first owner of a
+/// group and bots have no user who added them.
 pub(crate) fn insert(
     call: &Call<'_>,
     scope: &GroupOrProject,
     user: i64,
     terms: &Terms,
-    by: Option<&User>,
+    creator: Option<&User>,
 ) -> Result<bool> {
     let sql = format!(
         "INSERT INTO members ({}, user_id, access_level, expires_at, member_role_id, created_at, created_by)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-        scope.column()
+        scope.id_column()
     );
-    let by = by.map(|by| by.id);
+    let creator_id = creator.map(|by| by.id);
     let Terms { level, expires_at, .. } = terms;
-    let row = params![scope.id(), user, level, expires_at, terms.role_id(), call.now(), by];
-    Ok(call.run(&sql, row)? > 0)
+    let row =
+        params![scope.id(), user, level, expires_at, terms.role_id(), call.time_text(), creator_id];
+    Ok(call.execute(&sql, row)? > 0)
 }
 
-/// `show_seat_info` adds who uses a seat.
-fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
-    let (params, scope) = (&call.params, GroupOrProject::of(call, [0, 0])?);
-    let state = if inherited {
-        params.one_of("state", &STATES)?.filter(|_| call.tier() >= AttributeTier::Premium)
+/// Lists members. `show_seat_info` adds a flag to each that uses a seat.
+fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
+    let (params, scope) = (&call.params, GroupOrProject::from_call(call, [0, 0])?);
+    let state = if includes_inherited {
+        params.allowed_text("state", &STATES)?.filter(|_| call.tier() >= AttributeTier::Premium)
     } else {
         None
     };
-    let mut members = Member::list_of(call, &scope, inherited)?;
+    let mut members = Member::list_in(call, &scope, includes_inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
     let user_ids = params.integers("user_ids")?;
     let skipped = params.integers("skip_users")?.unwrap_or_default();
-    let seats = params.is_set("show_seat_info")?;
+    let shows_seats = params.is_set("show_seat_info")?;
     members.retain(|member| {
         let user = &member.user;
         state.as_ref().is_none_or(|state| *state == member.state)
@@ -215,35 +240,35 @@ fn list(call: &Call<'_>, inherited: bool) -> Result<Answer> {
             && user_ids.as_ref().is_none_or(|requested| requested.contains(&user.id))
             && !skipped.contains(&user.id)
     });
-    page::list_of(call, &members, |member| {
+    page::list_objects(call, &members, |member| {
         let mut body = member.json(call)?;
-        set_if(&mut body, seats, "is_using_seat", member.is_active() && !member.user.bot);
+        set_if(&mut body, shows_seats, "is_using_seat", member.is_active() && !member.user.bot);
         Ok(body)
     })
 }
 
-fn show(call: &Call<'_>, inherited: bool) -> Result<Answer> {
-    let scope = GroupOrProject::of(call, [0, 0])?;
+fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
+    let scope = GroupOrProject::from_call(call, [0, 0])?;
     let user = call.segment_id("user_id")?;
-    let mut all = Member::list_of(call, &scope, inherited)?.into_iter();
+    let mut all = Member::list_in(call, &scope, includes_inherited)?.into_iter();
     let member = all.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&member.json(call)?)
 }
 
 /// Refuses a direct level below an inherited one; the complaint names the highest.
 fn check_inherited(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<()> {
-    let group_ids = scope.above();
+    let group_ids = scope.parent_group_ids();
     let condition =
         "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                      AND m.group_id IN (SELECT value FROM json_each(?4))";
     let groups = Value::from(group_ids.as_slice()).to_string();
-    let members = Member::among(call, condition, params![user, level, call.today(), groups])?;
+    let members = Member::list_where(call, condition, params![user, level, call.today(), groups])?;
     // Among equal ones, the nearest group counts.
-    let highest = members.into_iter().max_by_key(|member| {
+    let highest_member = members.into_iter().max_by_key(|member| {
         let depth = group_ids.iter().position(|id| Some(*id) == member.group_id);
         (member.access_level, depth)
     });
-    let Some(highest) = highest else { return Ok(()) };
+    let Some(highest) = highest_member else { return Ok(()) };
     let group = Namespace::by_any(call.db, highest.group_id)?.map(|group| group.name);
     let text = format!(
         "should be greater than or equal to {} inherited membership from group {}",
@@ -256,10 +281,10 @@ fn check_inherited(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i6
 /// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
 /// off (reference 1, 9), so nothing is stored.
 fn check_tasks(call: &Call<'_>) -> Result<()> {
-    if call.is_from(16, 5) {
+    if call.is_at_least(16, 5) {
         return Ok(());
     }
-    let tasks = call.params.words_of("tasks_to_be_done", &["ci", "code", "issues"])?;
+    let tasks = call.params.allowed_texts("tasks_to_be_done", &["ci", "code", "issues"])?;
     match (tasks.is_none_or(|tasks| tasks.is_empty()), call.params.integer("tasks_project_id")?) {
         (false, None) => Err(ErrorResponse::parameter("tasks_project_id", "is missing")),
         (true, Some(_)) => Err(ErrorResponse::parameter("tasks_to_be_done", "is missing")),
@@ -270,23 +295,23 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
 /// The new members in a call, by ids or by names, separated by commas: from 17.1 on a call may have
 /// the names.
 fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
-    let either = ["user_id", "username"];
-    let by_name = if call.is_from(17, 1) {
-        call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
-        call.params.exclude(either)?;
-        !call.params.has(either[0])
+    let selectors = ["user_id", "username"];
+    let is_by_name = if call.is_at_least(17, 1) {
+        call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&selectors)])?;
+        call.params.refuse_both(selectors)?;
+        !call.params.has(selectors[0])
     } else {
         call.params.require(&["user_id", "access_level"]).map(|()| false)?
     };
-    let text = call.params.text(either[usize::from(by_name)])?;
-    Ok((text.unwrap_or_default(), by_name))
+    let text = call.params.text(selectors[usize::from(is_by_name)])?;
+    Ok((text.unwrap_or_default(), is_by_name))
 }
 
 /// A group above can forbid new members of projects. A single user gets a refusal. Among several,
 /// unknown users are left out, and existing members get the level.
 fn add(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if let GroupOrProject::Project(project) = scope {
-        let is_locked = call.is_set_above(&project.namespace, "membership_lock", true)?;
+        let is_locked = call.is_set_in_hierarchy(&project.namespace, "membership_lock", true)?;
         let text = "405 Method Not Allowed";
         refuse_if(is_locked, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     }
@@ -302,13 +327,13 @@ fn add(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     };
     if !text.contains(',') {
         let user = find(&text)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
-        refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
+        refuse_if(Member::find_direct(call, scope, user.id)?.is_some(), || {
             ErrorResponse::conflict("Member already exists")
         })?;
-        set_terms(call, scope, &user, &Terms::requested_with_role(call, scope)?)?;
-        return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
+        set_terms(call, scope, &user, &Terms::from_call_with_role(call, scope)?)?;
+        return Answer::created(&Member::require_direct(call, scope, user.id)?.json(call)?);
     }
-    let terms = Terms::requested_with_role(call, scope)?;
+    let terms = Terms::from_call_with_role(call, scope)?;
     let mut results = Vec::new();
     for reference in text.split(',').map(str::trim) {
         if let Some(user) = find(reference)? {
@@ -331,7 +356,7 @@ pub(super) fn results_answer(results: Vec<(String, Result<()>)>) -> Result<Answe
     }
 }
 
-/// Gives a user these terms: adds a membership, or changes it.
+/// Adds or changes a user's membership, with these terms.
 pub(super) fn set_terms(
     call: &Call<'_>,
     scope: &GroupOrProject,
@@ -342,23 +367,23 @@ pub(super) fn set_terms(
         ErrorResponse::model("user", "project bots cannot be added to other groups / projects")
     })?;
     check_inherited(call, scope, user.id, terms.level)?;
-    if let Some(member) = Member::one(call, scope, user.id)? {
+    if let Some(member) = Member::find_direct(call, scope, user.id)? {
         return member.change(call, terms);
     }
     terms.check(false)?;
     // An expired membership still has its row.
-    let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
-    call.run(&sql, [scope.id(), user.id])?;
+    let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.id_column());
+    call.execute(&sql, [scope.id(), user.id])?;
     insert(call, scope, user.id, terms, call.caller.as_ref()).map(drop)
 }
 
 fn edit(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
-    let member = Member::existing(call, scope, user)?;
+    let member = Member::require_direct(call, scope, user)?;
     let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
-    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
+    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_refusal())?;
     let role = match member_roles::sent_role(call, terms::ROLES_SINCE, || {
         ErrorResponse::model("member_role", "not found")
     })? {
@@ -370,7 +395,7 @@ fn edit(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     });
     check_inherited(call, scope, user, level)?;
     member.change(call, &Terms { level, expires_at, role })?;
-    Answer::ok(&Member::existing(call, scope, user)?.json(call)?)
+    Answer::ok(&Member::require_direct(call, scope, user)?.json(call)?)
 }
 
 /// True if removing this member leaves a group without an owner, or a personal project without its
@@ -379,7 +404,7 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
     match scope {
         GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         GroupOrProject::Group(_) => {
-            let others = Member::list_of(call, scope, false)?.into_iter().filter(|other| {
+            let others = Member::list_in(call, scope, false)?.into_iter().filter(|other| {
                 other.user.id != member.user.id
                     && other.access_level == OWNER
                     && other.user.state == "active"
@@ -393,44 +418,48 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let caller = call.user()?;
     let user = call.segment_id("user_id")?;
-    let keeps_below = call.params.is_set("skip_subresources")?;
+    let keeps_subresources = call.params.is_set("skip_subresources")?;
     // There are no issues and merge requests to assign here.
     call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
     if let GroupOrProject::Project(project) = scope {
         call.check_writable(project)?;
     }
-    // A missing member is reported first, to everybody who sees the group or project.
-    let member = Member::existing(call, scope, user)?;
-    let leaves = caller.id == user;
-    let may_remove = level >= member.access_level && (leaves || level >= scope.manager());
+    // The first check is that the member exists, for all callers who see the group or project.
+    let member = Member::require_direct(call, scope, user)?;
+    let is_leaving = caller.id == user;
+    let may_remove = level >= member.access_level && (is_leaving || level >= scope.manager_level());
     refuse_if(!may_remove || member.user.bot, ErrorResponse::forbidden)?;
-    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
+    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_refusal())?;
     call.check_unmodified(&member.created_at)?;
     member.remove(call.db)?;
     if let GroupOrProject::Group(group) = scope
-        && !keeps_below
+        && !keeps_subresources
     {
-        remove_below(call, group, user)?;
+        remove_descendant_memberships(call, group, user)?;
     }
     Ok(Answer::no_content())
 }
 
 /// Removes the user's direct memberships in the groups and projects below a group.
-pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Result<()> {
-    let (range_start, range_end) = group.range();
+pub(crate) fn remove_descendant_memberships(
+    call: &Call<'_>,
+    group: &Namespace,
+    user: i64,
+) -> Result<()> {
+    let (range_start, range_end) = group.traversal_range();
     let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY} AND m.user_id = ?3");
-    call.run(&sql, params![range_start, range_end, user]).map(drop)
+    call.execute(&sql, params![range_start, range_end, user]).map(drop)
 }
 
 /// Adds a member of a seed; an existing one stays unchanged.
-pub(crate) fn plant(
+pub(crate) fn add_seed_member(
     call: &Call<'_>,
     scope: &GroupOrProject,
     user: &User,
     params: &Params,
 ) -> Result<()> {
     let level = params.integer("access_level")?.unwrap_or(0);
-    let terms = Terms { expires_at: params.day("expires_at")?, ..Terms::of_level(level) };
+    let terms = Terms { expires_at: params.date_text("expires_at")?, ..Terms::with_level(level) };
     insert(call, scope, user.id, &terms, call.caller.as_ref()).map(drop)
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use rusqlite::Row;
 
 use super::member_roles::Role;
-use super::members::{Member, STATES, remove_below};
+use super::members::{Member, STATES, remove_descendant_memberships};
 use super::prelude::*;
 use super::users;
 
@@ -24,7 +24,7 @@ pub(super) const ROUTES: &[Route] = &[
         Ok(Answer::no_content())
     }),
     get("/groups/{id}/pending_members", |call| {
-        page::list_of(call, PendingMember::all(call)?, |pending| pending.json(call))
+        page::list_objects(call, PendingMember::list_pending(call)?, |pending| pending.json(call))
     }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
@@ -39,8 +39,8 @@ pub(super) const IN_HIERARCHY: &str =
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
 /// All memberships at and below a group.
-fn memberships_below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
-    Member::among(call, IN_HIERARCHY, group.range())
+fn list_memberships(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
+    Member::list_where(call, IN_HIERARCHY, group.traversal_range())
 }
 
 /// A membership with its group or project.
@@ -62,10 +62,10 @@ fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
     );
     body["source_id"] = source.into();
     body["source_full_name"] = name.into();
-    body["source_members_url"] = format!("{}/{members}", call.base).into();
+    body["source_members_url"] = format!("{}/{members}", call.base_url).into();
     let (level, word) = (member.access_level, level_name(member.access_level));
     body["access_level"] = json!({ "string_value": word, "integer_value": level });
-    if call.release() >= OBSERVED {
+    if call.release() >= OBSERVED_RELEASE {
         let role = Role::by_any(call.db, member.role)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
@@ -73,25 +73,27 @@ fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
     Ok(body)
 }
 
-/// A user who takes a seat, with the highest level.
+/// A user who uses a seat, with the highest level.
 struct Seat {
     user: User,
     level: i64,
     /// True if the only reason is the invitation of a group.
-    invited: bool,
+    is_invited: bool,
 }
 
 impl Seat {
-    /// Everybody at and below a group, in the order of joining; members of invited groups come
+    /// All members at and below a group, in the order of joining; members of invited groups come
     /// last.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct_seats = memberships_below(call, group)?.into_iter().map(|member| Self {
+    fn list_in(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
+        let direct_seats = list_memberships(call, group)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
-            invited: false,
+            is_invited: false,
         });
         let mut seats: Vec<Self> = Vec::new();
-        for seat in direct_seats.chain(Self::invited(call, group)?).filter(|seat| !seat.user.bot) {
+        for seat in
+            direct_seats.chain(Self::list_invited(call, group)?).filter(|seat| !seat.user.bot)
+        {
             match seats.iter_mut().find(|other| other.user.id == seat.user.id) {
                 Some(other) => other.level = other.level.max(seat.level),
                 None => seats.push(seat),
@@ -101,7 +103,7 @@ impl Seat {
     }
 
     /// The members of groups that are invited at and below a group, and of the groups above those.
-    fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
+    fn list_invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let clauses = format!(
             "JOIN members i ON i.user_id = u.id
              JOIN shares m JOIN namespaces n ON n.id = m.invited_id
@@ -109,9 +111,13 @@ impl Seat {
              WHERE {IN_HIERARCHY} ORDER BY i.id"
         );
         let columns = "min(i.access_level, m.access_level)";
-        Ok(User::list_with(call.db, columns, &clauses, group.range(), |user, row: &Row<'_>| {
-            Ok(Self { user, level: row.get(User::WIDTH)?, invited: true })
-        })?)
+        Ok(User::list_with(
+            call.db,
+            columns,
+            &clauses,
+            group.traversal_range(),
+            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, is_invited: true }),
+        )?)
     }
 
     /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are those of
@@ -119,11 +125,12 @@ impl Seat {
     fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
-        body["membership_type"] = if self.invited { "group_invite" } else { "group_member" }.into();
-        body["removable"] = (!self.invited).into();
+        body["membership_type"] =
+            if self.is_invited { "group_invite" } else { "group_member" }.into();
+        body["removable"] = (!self.is_invited).into();
         body["created_at"] = self.user.created_at.as_str().into();
         body["last_login_at"] = Value::Null;
-        if call.release() >= OBSERVED {
+        if call.release() >= OBSERVED_RELEASE {
             let email = Some(&self.user.email).filter(|_| call.is_administrator());
             body["email"] = json!(email);
             body["is_last_owner"] = (*owners == [self.user.id]).into();
@@ -132,9 +139,9 @@ impl Seat {
     }
 }
 
-/// How many users take a seat at and below a group.
-pub(super) fn seats(call: &Call<'_>, group: &Namespace) -> Result<usize> {
-    Ok(Seat::all(call, group)?.len())
+/// The number of users who use a seat at and below a group.
+pub(super) fn count_seats(call: &Call<'_>, group: &Namespace) -> Result<usize> {
+    Ok(Seat::list_in(call, group)?.len())
 }
 
 /// The root group, which the caller must own.
@@ -142,14 +149,14 @@ fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
     let is_owned = group.parent_id.is_none() && call.level_in_group(&group)? >= OWNER;
-    refuse_if(!is_owned, || ErrorResponse::refused("400 Bad request"))?;
+    refuse_if(!is_owned, || ErrorResponse::bad_request_message("400 Bad request"))?;
     Ok(group)
 }
 
-/// How to sort members. Nobody signs in here, so those who were made first were active first. Orders
+/// Sorts members. Nobody signs in here, so the order of last activity is the order of creation. Orders
 /// by membership have no effect from 18.9 on.
-type Sort = fn(&mut Vec<Seat>, bool);
-const SORTS: [(&str, Sort); 10] = [
+type SortSeats = fn(&mut Vec<Seat>, bool);
+const SEAT_SORTS: [(&str, SortSeats); 10] = [
     ("access_level_asc", |all, later| all.sort_by_key(|seat| (!later).then_some(seat.level))),
     ("access_level_desc", |all, later| {
         all.sort_by_key(|seat| (!later).then_some(Reverse(seat.level)));
@@ -171,39 +178,41 @@ const SORTS: [(&str, Sort); 10] = [
 
 fn billable(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
-    let sort = call.params.one_of("sort", &SORTS.map(|(name, _)| name))?.unwrap_or_default();
+    let sort =
+        call.params.allowed_text("sort", &SEAT_SORTS.map(|(name, _)| name))?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let mut seats = Seat::all(call, &group)?;
+    let mut seats = Seat::list_in(call, &group)?;
     seats.retain(|seat| seat.user.is_found_by(&search, true));
-    if let Some((_, apply)) = SORTS.iter().find(|(name, _)| *name == sort) {
-        apply(&mut seats, call.release() >= OBSERVED);
+    if let Some((_, apply)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort) {
+        apply(&mut seats, call.release() >= OBSERVED_RELEASE);
     }
-    let mut owners = memberships_below(call, &group)?;
+    let mut owners = list_memberships(call, &group)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owners: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
-    page::list_of(call, &seats, |seat| seat.json(call, &owners))
+    page::list_objects(call, &seats, |seat| seat.json(call, &owners))
 }
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let user = existing_user_id(call)?;
-    let mut memberships = memberships_below(call, &group)?;
+    let mut memberships = list_memberships(call, &group)?;
     memberships.retain(|membership| membership.user.id == user);
     refuse_if(memberships.is_empty(), || ErrorResponse::not_found("User"))?;
-    page::list_of(call, &memberships, |membership| json(call, membership))
+    page::list_objects(call, &memberships, |membership| json(call, membership))
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED, ErrorResponse::no_route)?;
-    let (range_start, range_end) = root_group(call)?.range();
+    refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
+    let (range_start, range_end) = root_group(call)?.traversal_range();
     let user = existing_user_id(call)?;
     let condition = format!(
         "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY})"
     );
-    let mut memberships = Member::among(call, &condition, params![range_start, range_end, user])?;
+    let mut memberships =
+        Member::list_where(call, &condition, params![range_start, range_end, user])?;
     memberships.sort_by_key(|member| member.group_id);
-    page::list_of(call, &memberships, |member| json(call, member))
+    page::list_objects(call, &memberships, |member| json(call, member))
 }
 
 /// The id of the user in the path.
@@ -215,7 +224,7 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 /// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
 /// and check less.
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
-    let is_observed = call.release() >= OBSERVED;
+    let is_observed = call.release() >= OBSERVED_RELEASE;
     if is_observed && call.group_as(OWNER)?.parent_id.is_some() {
         return Err(ErrorResponse::bad_request("Must be a root namespace"));
     }
@@ -224,21 +233,21 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     if is_observed && User::by_id(call.db, user)?.is_none() {
         return Err(ErrorResponse::bad_request(r#"["User must exist"]"#));
     }
-    let memberships = memberships_below(call, &group)?;
+    let memberships = list_memberships(call, &group)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
     refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships.iter().filter(|membership| {
         membership.group_id == Some(group.id) && membership.access_level == OWNER
     });
-    refuse_if(owners.all(|owner| owner.user.id == user), || call.last_owner())?;
-    remove_below(call, &group, user)?;
+    refuse_if(owners.all(|owner| owner.user.id == user), || call.last_owner_refusal())?;
+    remove_descendant_memberships(call, &group, user)?;
     Ok(Answer::no_content())
 }
 
 fn set_state(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     call.params.require_all(&[Need::Listed("state")])?;
-    let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
+    let state = call.params.allowed_text("state", &STATES)?.unwrap_or_default();
     let user = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| ErrorResponse::not_found("User"))?;
     match change_state(call, &group, Some(user.id), &state)? {
@@ -254,11 +263,11 @@ fn change_state(
     user: Option<i64>,
     state: &str,
 ) -> Result<usize> {
-    let (range_start, range_end) = group.range();
+    let (range_start, range_end) = group.traversal_range();
     let sql = format!(
         "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}"
     );
-    call.run(&sql, params![range_start, range_end, state, user])
+    call.execute(&sql, params![range_start, range_end, state, user])
 }
 
 /// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
@@ -267,12 +276,13 @@ fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 =
         call.segment("user_id").parse().map_err(|_| ErrorResponse::invalid("member_id"))?;
-    let mut waiting = PendingMember::all(call)?;
-    waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
-    let member = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(ErrorResponse::hidden)?;
+    let mut pending_members = PendingMember::list_pending(call)?;
+    pending_members.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
+    let member =
+        pending_members.iter().min_by_key(|one| one.id != id).ok_or_else(ErrorResponse::hidden)?;
     match member.user_id {
         Some(user) => drop(change_state(call, &group, Some(user), "active")?),
-        None => call.set("members", member.id, "state", "active")?,
+        None => call.set_column("members", member.id, "state", "active")?,
     }
     Ok(Answer::no_content())
 }
@@ -290,16 +300,16 @@ stored!(PendingMember: members m, id, user_id, email, approved = "m.state = 'act
 
 impl PendingMember {
     /// Everything that is pending at and below the root group.
-    fn all(call: &Call<'_>) -> Result<Vec<Self>> {
-        let rest = format!(
+    fn list_pending(call: &Call<'_>) -> Result<Vec<Self>> {
+        let clauses = format!(
             "WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
         );
-        Ok(Self::list(call.db, &rest, root_group(call)?.range())?)
+        Ok(Self::list(call.db, &clauses, root_group(call)?.traversal_range())?)
     }
 
     /// A pending member as in the reference (1, 2.6).
     fn json(&self, call: &Call<'_>) -> Result<Value> {
-        let base = &call.base;
+        let base = &call.base_url;
         let mut body = match User::by_any(call.db, self.user_id)? {
             Some(user) => {
                 let mut body = user.members("id name username email avatar_url");
@@ -324,11 +334,11 @@ fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
     refuse_if(call.service.profile.override_needs_directory, ErrorResponse::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
     refuse_if(
-        call.run(sql, params![group.id, user, is_overridden])? == 0,
+        call.execute(sql, params![group.id, user, is_overridden])? == 0,
         ErrorResponse::no_record,
     )?;
     let mut body =
-        Member::existing(call, &GroupOrProject::Group(Box::new(group)), user)?.json(call)?;
+        Member::require_direct(call, &GroupOrProject::Group(Box::new(group)), user)?.json(call)?;
     body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }
 }

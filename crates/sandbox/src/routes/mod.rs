@@ -73,7 +73,7 @@ use percent_encoding::percent_decode_str;
 
 use super::answer::{Answer, ErrorResponse, Result};
 use super::call::{Call, Segments};
-use registry::Described;
+use registry::DescribedCollections;
 use rows::{Collection, Verb};
 
 type CallHandler = fn(&Call<'_>) -> Result<Answer>;
@@ -107,7 +107,7 @@ macro_rules! methods {
 methods! { get GET post POST put PUT patch PATCH delete DELETE }
 
 impl Route {
-    /// Carries it out.
+    /// Runs the handler of the operation.
     pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Answer> {
         match self.handler {
             Handler::Function(answer) => answer(call),
@@ -123,11 +123,12 @@ pub(crate) struct NumberedRoute {
     pub(crate) route: &'static Route,
 }
 
-/// All routes by their full paths; those of one path differ in the method.
-static TABLE: LazyLock<Router<Vec<NumberedRoute>>> = LazyLock::new(|| router(all().enumerate()));
+/// All routes by their full paths; routes with the same path have different methods.
+static ROUTE_TABLE: LazyLock<Router<Vec<NumberedRoute>>> =
+    LazyLock::new(|| router(all_routes().enumerate()));
 
-/// The operations by path. No two routes have the same path and method; an impossible path, which
-/// a caller may describe, is not found.
+/// The operations by path. No two routes have the same path and method. A described collection with
+/// a path that the router does not accept gets no route.
 fn router(
     routes: impl Iterator<Item = (usize, (String, &'static Route))>,
 ) -> Router<Vec<NumberedRoute>> {
@@ -141,20 +142,20 @@ fn router(
 }
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
-fn at<'p>(
-    described: Option<&'static Described>,
+fn find_operations<'p>(
+    described: Option<&'static DescribedCollections>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<NumberedRoute>>> {
     let of_path = |path| {
-        let built_in = TABLE.at(path).ok();
+        let built_in = ROUTE_TABLE.at(path).ok();
         let described = described.and_then(|described| described.table.at(path).ok());
-        // A described collection also writes a path that the sandbox only reads.
-        let is_better = |built_in: &Match<'_, '_, &Vec<NumberedRoute>>| {
+        // A described collection may add writing methods to a path that the sandbox itself only reads.
+        let is_preferred = |built_in: &Match<'_, '_, &Vec<NumberedRoute>>| {
             let params = described.as_ref().map(|described| described.params.len());
-            let writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
-            writes || params.is_none_or(|params| built_in.params.len() < params)
+            let has_writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
+            has_writes || params.is_none_or(|params| built_in.params.len() < params)
         };
-        if built_in.as_ref().is_some_and(is_better) { built_in } else { described }
+        if built_in.as_ref().is_some_and(is_preferred) { built_in } else { described }
     };
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
@@ -168,15 +169,16 @@ fn at<'p>(
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
 /// method is 404, because the service's last route matches everything.
 pub(crate) fn find(
-    described: Option<&'static Described>,
+    described: Option<&'static DescribedCollections>,
     method: &Method,
     path: &str,
 ) -> Result<(NumberedRoute, Segments)> {
-    let found = at(described, path)?;
+    let operations = find_operations(described, path)?;
     let table_method = if *method == Method::HEAD { &Method::GET } else { method };
-    let operation = found.value.iter().find(|operation| operation.route.method == *table_method);
+    let operation =
+        operations.value.iter().find(|operation| operation.route.method == *table_method);
     let operation = operation.ok_or_else(ErrorResponse::no_route)?;
-    let decoded = found
+    let decoded = operations
         .params
         .iter()
         .map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
@@ -186,28 +188,31 @@ pub(crate) fn find(
     Ok((*operation, segments))
 }
 
-/// The answer to OPTIONS: 204 with the methods of a path. Below a project or group, that is looked
-/// up first, without the id.
-pub(crate) fn options(described: Option<&'static Described>, path: &str) -> Result<Answer> {
-    let found = at(described, path)?;
-    for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
-        if found.value.iter().any(|entry| entry.route.path.starts_with(above)) {
-            return Err(ErrorResponse::not_found(what));
+/// The answer to OPTIONS: 204 with the methods of a path. For a path below a project or group it is 404,
+/// because the real service looks for the project or group without an id.
+pub(crate) fn options(
+    described: Option<&'static DescribedCollections>,
+    path: &str,
+) -> Result<Answer> {
+    let found = find_operations(described, path)?;
+    for (path_prefix, type_name) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
+        if found.value.iter().any(|entry| entry.route.path.starts_with(path_prefix)) {
+            return Err(ErrorResponse::not_found(type_name));
         }
     }
     let has = |method: &Method| found.value.iter().any(|entry| entry.route.method == *method);
     let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    let mut allowed = vec![Method::OPTIONS];
-    allowed.extend(methods.into_iter().filter(has));
-    allowed.extend(has(&Method::GET).then_some(Method::HEAD));
-    let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+    let mut allowed_methods = vec![Method::OPTIONS];
+    allowed_methods.extend(methods.into_iter().filter(has));
+    allowed_methods.extend(has(&Method::GET).then_some(Method::HEAD));
+    let allowed: Vec<&str> = allowed_methods.iter().map(Method::as_str).collect();
     let mut answer = Answer::no_content();
     answer.headers.push(("allow", allowed.join(", ")));
     Ok(answer)
 }
 
 /// All routes, with their whole paths.
-pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
+pub(crate) fn all_routes() -> impl Iterator<Item = (String, &'static Route)> {
     let operations = OPERATIONS.iter().map(|route| (format!("/api/v4{}", route.path), route));
     let pages = avatars::PAGES.iter().chain(system::PAGES);
     operations.chain(pages.map(|route| (route.path.to_owned(), route)))
@@ -236,13 +241,13 @@ const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
 
 /// The operations of these tables and of the collections.
 static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let whole = |route: &Route| match route.path.strip_prefix("/{holder}") {
+    let expand_holder = |route: &Route| match route.path.strip_prefix("/{holder}") {
         Some(rest) => ["/projects/{id}", "/groups/{id}"]
             .map(|above| Route { path: format!("{above}{rest}").leak(), ..route.clone() })
             .to_vec(),
         None => vec![route.clone()],
     };
-    TABLES.iter().copied().flatten().flat_map(whole).chain(registry::routes()).collect()
+    TABLES.iter().copied().flatten().flat_map(expand_holder).chain(registry::routes()).collect()
 });
 
 #[cfg(test)]
@@ -251,7 +256,7 @@ mod tests {
 
     #[test]
     fn each_route_is_found_by_its_method_and_path() {
-        for (number, (path, route)) in all().enumerate() {
+        for (number, (path, route)) in all_routes().enumerate() {
             let path = path.replace('{', "%7B").replace('}', "%2F%C3%A9");
             let (found, segments) = find(None, &route.method, &path).expect("a route");
             assert_eq!((found.number, found.route.path), (number, route.path));

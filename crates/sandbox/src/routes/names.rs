@@ -2,32 +2,32 @@
 
 use super::prelude::*;
 
-pub(super) const BLANK: &str = "can't be blank";
-pub(super) const TAKEN: &str = "has already been taken";
-pub(super) const TOO_LONG: &str = "is too long (maximum is 255 characters)";
-/// The complaint about two parameters of which a call needs one.
-pub(super) const NONE_OF_TWO: &str = "are missing, exactly one parameter must be provided";
+pub(super) const BLANK_TEXT: &str = "can't be blank";
+pub(super) const TAKEN_TEXT: &str = "has already been taken";
+pub(super) const TOO_LONG_TEXT: &str = "is too long (maximum is 255 characters)";
+/// The complaint if a call has neither or both of two parameters that exclude each other.
+pub(super) const NONE_OF_TWO_TEXT: &str = "are missing, exactly one parameter must be provided";
 /// The rule for paths that become names of images, in the words of 18.9 and later.
-pub(super) const PLAIN_PATH: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
+pub(super) const PLAIN_PATH_TEXT: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
      It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
 
 /// The maximum length of a name, and of a full path.
-pub(super) const LONGEST: usize = 255;
+pub(super) const MAX_NAME_LENGTH: usize = 255;
 
-/// Names of a project's own pages, which nothing in a group can have.
-const RESERVED: &str = "\
+/// Names of a project's own pages; projects and groups in a group cannot have such a path.
+const RESERVED_NAMES: &str = "\
     - badges blame blob builds commits create create_dir edit files find_file new preview raw \
     refs tree update wikis";
 
 /// True if a page of the service has this path in a group.
 pub(super) fn is_reserved(path: &str) -> bool {
-    RESERVED.split(' ').any(|name| path.eq_ignore_ascii_case(name))
+    RESERVED_NAMES.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
 /// True if a name starts with a letter, digit, emoji or `_`, and has only these and `special` ones.
 pub(super) fn is_name(name: &str, special: &str) -> bool {
-    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    name.starts_with(first) && name.chars().all(|c| first(c) || special.contains(c))
+    let is_first_char = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+    name.starts_with(is_first_char) && name.chars().all(|c| is_first_char(c) || special.contains(c))
 }
 
 /// True if a path consists of letters and digits, with single special characters in between.
@@ -36,12 +36,13 @@ pub(super) fn is_plain_path(path: &str) -> bool {
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// True if a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
-pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
+/// True if a path has only letters, digits, `_`, `-` and `.`, does not start with `-`, and ends with
+/// none of `forbidden_ends`.
+pub(super) fn is_path(path: &str, forbidden_ends: &[&str]) -> bool {
     !path.is_empty()
         && path.bytes().all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !path.starts_with('-')
-        && !ends.iter().any(|end| path.ends_with(end))
+        && !forbidden_ends.iter().any(|end| path.ends_with(end))
 }
 
 /// True for null and for an empty text.
@@ -60,13 +61,17 @@ pub(super) fn is_maskable(c: char) -> bool {
 }
 
 /// A failure with its complaints as sentences.
-pub(super) fn in_sentences(failure: ErrorResponse) -> ErrorResponse {
+pub(super) fn convert_to_sentences(failure: ErrorResponse) -> ErrorResponse {
     let is_model = failure.body["message"].is_object();
-    if is_model { ErrorResponse::message(failure.status, sentences(&failure)) } else { failure }
+    if is_model {
+        ErrorResponse::message(failure.status, complaint_sentences(&failure))
+    } else {
+        failure
+    }
 }
 
 /// The complaints of a model as sentences, such as "Project namespace path is too long".
-pub(super) fn sentences(failure: &ErrorResponse) -> Vec<String> {
+pub(super) fn complaint_sentences(failure: &ErrorResponse) -> Vec<String> {
     let mut sentences = Vec::new();
     for (field, texts) in failure.body["message"].as_object().into_iter().flatten() {
         let mut words = field.replace(['_', '.'], " ");

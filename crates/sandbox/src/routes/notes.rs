@@ -1,9 +1,10 @@
-//! Notes of merge requests, with just enough of merge requests to hold them: a seed creates them,
-//! and each can be read. The reference leaves them out; all of this is the real service's
+//! Notes of merge requests. Of the merge requests there is only what the notes need: a seed creates
+//! them, and each can be read. The reference leaves them out; all of this is the real service's
 //! behaviour.
 //!
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
-//! removed from a list after paging, so pages are short without any sign of it.
+//! removed from a list after paging. So a page may have fewer notes than `per_page`, and clients
+//! cannot see the reason.
 
 use super::prelude::*;
 
@@ -17,11 +18,11 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The maximum length of a body, in characters.
-const LONGEST: usize = 1_000_000;
+const MAX_BODY_LENGTH: usize = 1_000_000;
 /// The maximum number of notes of a merge request.
-const MOST: i64 = 5_000;
-/// The beginnings of lines that are executed instead of stored.
-const COMMANDS: [&str; 9] =
+const MAX_NOTES: i64 = 5_000;
+/// The beginnings of lines that are commands; the service executes them and does not store them.
+const QUICK_ACTIONS: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
 /// The merge request of a call, and the caller's role in its project.
@@ -33,7 +34,7 @@ struct NoteTarget {
 
 impl NoteTarget {
     /// 404 if there is none that the caller may read: in a private project that needs a reporter.
-    fn of(call: &Call<'_>) -> Result<Self> {
+    fn from_call(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
         let merge_request = if call.may_use(&project, "merge_requests_access_level")? {
@@ -48,9 +49,9 @@ impl NoteTarget {
 
     /// The same for a write: 403 in an archived project, and for non-members if the discussion is
     /// locked. Also returns the caller's id.
-    fn writable(call: &Call<'_>) -> Result<(Self, i64)> {
+    fn from_write_call(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
-        let target = Self::of(call)?;
+        let target = Self::from_call(call)?;
         if target.project.archived || target.merge_request.discussion_locked && target.level < GUEST
         {
             return Err(ErrorResponse::forbidden());
@@ -58,14 +59,14 @@ impl NoteTarget {
         Ok((target, caller))
     }
 
-    fn shows(&self, note: &NoteRow) -> bool {
+    fn is_visible(&self, note: &NoteRow) -> bool {
         !note.internal || self.level >= REPORTER
     }
 
     /// The note in the path; also 404 for one that the caller may not read.
-    fn note(&self, call: &Call<'_>) -> Result<NoteRow> {
+    fn find_note(&self, call: &Call<'_>) -> Result<NoteRow> {
         match NoteRow::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
-            Some(note) if self.shows(&note) => Ok(note),
+            Some(note) if self.is_visible(&note) => Ok(note),
             Some(_) => Err(ErrorResponse::not_found("Note")),
             None => Err(ErrorResponse::no_record()),
         }
@@ -73,11 +74,11 @@ impl NoteTarget {
 
     /// The same for a change: for its author and maintainers, and for nobody if the service wrote
     /// it.
-    fn changeable(call: &Call<'_>) -> Result<(Self, NoteRow)> {
-        let (target, caller) = Self::writable(call)?;
-        let note = target.note(call)?;
-        let changes = !note.system && (note.author_id == caller || target.level >= MAINTAINER);
-        refuse_if(!changes, ErrorResponse::forbidden).map(|()| (target, note))
+    fn find_changeable(call: &Call<'_>) -> Result<(Self, NoteRow)> {
+        let (target, caller) = Self::from_write_call(call)?;
+        let note = target.find_note(call)?;
+        let can_change = !note.system && (note.author_id == caller || target.level >= MAINTAINER);
+        refuse_if(!can_change, ErrorResponse::forbidden).map(|()| (target, note))
     }
 
     fn json(&self, call: &Call<'_>, note: &NoteRow) -> Result<Value> {
@@ -96,13 +97,13 @@ impl NoteTarget {
             "confidential": note.internal,
             "commands_changes": {},
         });
-        extend(&mut body, extra_members);
+        add_members(&mut body, extra_members);
         Ok(body)
     }
 }
 
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
-    let NoteTarget { project, merge_request, .. } = NoteTarget::of(call)?;
+    let NoteTarget { project, merge_request, .. } = NoteTarget::from_call(call)?;
     let author = User::by_any(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
     let names = "id iid project_id title state created_at updated_at source_branch target_branch";
@@ -110,23 +111,23 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     body["author"] = author.into();
     body["discussion_locked"] = merge_request.discussion_locked.then_some(true).into();
     body["user_notes_count"] = NoteRow::count(call.db, &merge_request, Some(false))?.into();
-    let address = format!("{}/{path}/-/merge_requests/{}", call.base, merge_request.iid);
+    let address = format!("{}/{path}/-/merge_requests/{}", call.base_url, merge_request.iid);
     body["web_url"] = address.into();
     Answer::ok(&body)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let target = NoteTarget::of(call)?;
+    let target = NoteTarget::from_call(call)?;
     let merge_request = &target.merge_request;
     let filters = ["all_notes", "only_comments", "only_activity"];
-    let system = match call.params.one_of("activity_filter", &filters)?.as_deref() {
+    let is_system = match call.params.allowed_text("activity_filter", &filters)?.as_deref() {
         Some("only_comments") => Some(false),
         Some("only_activity") => Some(true),
         _ => None,
     };
-    let order = call.params.one_of("order_by", &["created_at", "updated_at"])?;
-    let sort = call.params.one_of("sort", &["asc", "desc"])?;
-    let page = Page::of(call)?;
+    let order = call.params.allowed_text("order_by", &["created_at", "updated_at"])?;
+    let sort = call.params.allowed_text("sort", &["asc", "desc"])?;
+    let page = Page::from_call(call)?;
     let (column, order) = (order.as_deref().unwrap_or("created_at"), sort.unwrap_or_default());
     let order = if order == "asc" { "ASC" } else { "DESC" };
     let clauses = format!(
@@ -136,37 +137,38 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let notes = NoteRow::list(
         call.db,
         &clauses,
-        params![merge_request.id, system, page.size, page.offset()],
+        params![merge_request.id, is_system, page.size, page.offset()],
     )?;
-    let notes = notes.iter().filter(|note| target.shows(note)).map(|note| target.json(call, note));
+    let notes =
+        notes.iter().filter(|note| target.is_visible(note)).map(|note| target.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
-    let total = NoteRow::count(call.db, merge_request, system)?;
+    let total = NoteRow::count(call.db, merge_request, is_system)?;
     let has_more = page.offset().saturating_add(page.size) < total;
-    Ok(page.answer(call, Answer::ok(&items)?, total, has_more))
+    Ok(page.complete_answer(call, Answer::ok(&items)?, total, has_more))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let target = NoteTarget::of(call)?;
-    Answer::ok(&target.json(call, &target.note(call)?)?)
+    let target = NoteTarget::from_call(call)?;
+    Answer::ok(&target.json(call, &target.find_note(call)?)?)
 }
 
 /// The refusal of an invalid note.
-fn refused(field: &str, complaint: &str) -> ErrorResponse {
+fn note_refusal(field: &str, complaint: &str) -> ErrorResponse {
     ErrorResponse::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
 }
 
-fn checked_body(body: String) -> Result<String> {
-    refuse_if(body.trim().is_empty(), || refused("note", "can't be blank"))?;
-    match length_fault(&body, LONGEST) {
-        Some(fault) => Err(refused("note", &fault)),
+fn check_body(body: String) -> Result<String> {
+    refuse_if(body.trim().is_empty(), || note_refusal("note", "can't be blank"))?;
+    match length_fault(&body, MAX_BODY_LENGTH) {
+        Some(fault) => Err(note_refusal("note", &fault)),
         None => Ok(body),
     }
 }
 
 /// Splits a body into text and commands.
-fn without_commands(body: &str) -> (String, Vec<&str>) {
+fn split_commands(body: &str) -> (String, Vec<&str>) {
     let (commands, text): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
-        COMMANDS.contains(&line.split_whitespace().next().unwrap_or_default())
+        QUICK_ACTIONS.contains(&line.split_whitespace().next().unwrap_or_default())
             && line.starts_with('/')
     });
     if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
@@ -174,30 +176,30 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
 
 /// Commands are not stored, and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let (target, author_id) = NoteTarget::writable(call)?;
+    let (target, author_id) = NoteTarget::from_write_call(call)?;
     call.params.require(&["body"])?;
-    let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
-    refuse_if(internal && target.level < REPORTER, ErrorResponse::forbidden)?;
-    let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
-    let (text, commands) = without_commands(&body);
+    let is_internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
+    refuse_if(is_internal && target.level < REPORTER, ErrorResponse::forbidden)?;
+    let body = check_body(call.params.text("body")?.unwrap_or_default())?;
+    let (text, commands) = split_commands(&body);
     if text.trim().is_empty() {
         let summary = vec![format!("Read {} commands.", commands.len())];
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
         return Answer::with(StatusCode::ACCEPTED, &body);
     }
-    if NoteRow::count(call.db, &target.merge_request, None)? >= MOST {
-        return Err(refused("base", "Maximum number of comments exceeded"));
+    if NoteRow::count(call.db, &target.merge_request, None)? >= MAX_NOTES {
+        return Err(note_refusal("base", "Maximum number of comments exceeded"));
     }
-    // Owners may set it.
+    // Only owners may set the time of creation.
     let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
-    let now = time.map_or_else(|| call.now().to_owned(), clock::spell);
+    let now = time.map_or_else(|| call.time_text().to_owned(), clock::format_time);
     let mut note = NoteRow {
         id: 0,
         merge_request_id: target.merge_request.id,
         author_id,
         body: text,
         system: false,
-        internal,
+        internal: is_internal,
         created_at: now.clone(),
         updated_at: now,
     };
@@ -206,17 +208,17 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let (target, mut note) = NoteTarget::changeable(call)?;
+    let (target, mut note) = NoteTarget::find_changeable(call)?;
     if let Some(body) = call.params.text("body")? {
         refuse_if(body.trim().is_empty(), || ErrorResponse::parameter("body", "is empty"))?;
-        note.body = checked_body(body)?;
-        note.updated_at = call.now().to_owned();
+        note.body = check_body(body)?;
+        note.updated_at = call.time_text().to_owned();
         note.put(call.db)?;
     }
     Answer::ok(&target.json(call, &note)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let (_, note) = NoteTarget::changeable(call)?;
+    let (_, note) = NoteTarget::find_changeable(call)?;
     call.remove(&note, &note.updated_at)
 }

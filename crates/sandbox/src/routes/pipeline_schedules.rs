@@ -7,32 +7,32 @@
 
 use undrift_release::time_zone;
 
-use super::fields::missing_members;
+use super::fields::missing_member_faults;
 use super::names::is_key_char;
 use super::prelude::*;
-use super::variables::PIPELINES;
+use super::variables::PIPELINE_FEATURES;
 
-pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, PERIODS];
+pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, FREEZE_PERIODS];
 
 const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
     fields: &[
         RowField::new("description", Form::Text),
-        RowField { trims: true, ..RowField::new("cron", Form::Text) },
-        RowField { preset: r#""UTC""#, ..RowField::new(ZONE, Form::Text) },
+        RowField { is_trimmed: true, ..RowField::new("cron", Form::Text) },
+        RowField { preset: r#""UTC""#, ..RowField::new(TIME_ZONE, Form::Text) },
         RowField { preset: "true", ..RowField::new("active", Form::Flag) },
     ],
     scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     complete,
     filter: |call, schedules| {
-        let scope = call.params.one_of("scope", &["active", "inactive"])?;
+        let scope = call.params.allowed_text("scope", &["active", "inactive"])?;
         let requested_state = scope.map(|scope| scope == "active");
         schedules.retain(|one| requested_state.is_none_or(|active| one.is_set("active") == active));
         Ok(())
     },
     // Maintainers may also remove schedules of others.
     check_removal: |call, schedule| {
-        refuse_if(!sees_variables(call, schedule)?, ErrorResponse::forbidden)?;
+        refuse_if(!can_see_variables(call, schedule)?, ErrorResponse::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
     not_found: || ErrorResponse::not_found("Pipeline Schedule"),
@@ -55,19 +55,19 @@ const VARIABLES: &str = "variables";
 const VARIABLE_TYPES: [&str; 2] = ["env_var", "file"];
 const INPUTS: &str = "inputs";
 /// The maximum number of schedules of a project.
-const MOST: i64 = 10;
+const MAX_SCHEDULES: i64 = 10;
 
 /// A schedule as the service shows it. Reads show inputs only to its owner and to maintainers, and
 /// only the read of a single one has its variables.
 fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
-    if call.writes {
+    if call.is_write {
         return details_json(call, schedule);
     }
     let is_single = !call.segment(SCHEDULES.entry).is_empty();
     let mut body =
         if is_single { details_json(call, schedule)? } else { brief_json(call, schedule)? };
-    if sees_variables(call, schedule)? {
-        set_if(&mut body, call.is_from(17, 11), INPUTS, stored_list(schedule, INPUTS));
+    if can_see_variables(call, schedule)? {
+        set_if(&mut body, call.is_at_least(17, 11), INPUTS, stored_list(schedule, INPUTS));
         set_if(&mut body, is_single, VARIABLES, stored_list(schedule, VARIABLES));
     }
     Ok(body)
@@ -94,7 +94,7 @@ fn details_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
 
 /// From 17.0 on full names, whatever was sent; earlier, the name as sent.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
-    let is_short = call.is_from(17, 0) && !name.starts_with("refs/");
+    let is_short = call.is_at_least(17, 0) && !name.starts_with("refs/");
     if is_short { format!("refs/heads/{name}") } else { name.to_owned() }
 }
 
@@ -102,23 +102,23 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
     call.caller.as_ref().is_some_and(|caller| schedule.value(OWNER_ID) == caller.id)
 }
 
-/// True if the caller sees what a schedule passes to its pipelines.
-fn sees_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
+/// True if the caller may see the variables and inputs that a schedule passes to its pipelines.
+fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
     Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
-/// The project, for callers with the level. Closed while its CI/CD is disabled, also for reads, and
-/// to changes while it is archived.
+/// The project of a call by a caller with the level. 403 while its CI/CD is disabled, also for reads;
+/// changes are refused while it is archived.
 fn scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let project = call.project_as(level)?;
-    refuse_if(call.are_off(&project, PIPELINES)?, ErrorResponse::forbidden)?;
+    refuse_if(call.are_features_off(&project, PIPELINE_FEATURES)?, ErrorResponse::forbidden)?;
     Ok(GroupOrProject::Project(Box::new(project)))
 }
 
 /// Refuses changes by others than the owner and administrators.
 fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
-    let owns = call.level()? >= DEVELOPER && is_owner(call, schedule);
-    refuse_if(!call.is_administrator() && !owns, ErrorResponse::forbidden)
+    let is_entitled = call.level()? >= DEVELOPER && is_owner(call, schedule);
+    refuse_if(!call.is_administrator() && !is_entitled, ErrorResponse::forbidden)
 }
 
 /// Completes a new or changed schedule, and computes the next run.
@@ -131,8 +131,8 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
             Need::Sent("cron"),
         ])?;
         schedule.set(OWNER_ID, call.user()?.id);
-        let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MOST;
-        let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
+        let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MAX_SCHEDULES;
+        let text = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
         faults.add_if(is_full, "base", text);
         // Null means the default here.
         for field in SCHEDULES.fields {
@@ -155,19 +155,19 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     }
     check_cron(call, "cron", schedule, &mut faults);
     check_zone(schedule, &mut faults);
-    if call.is_from(17, 11) {
-        take_inputs(call, schedule)?;
+    if call.is_at_least(17, 11) {
+        store_inputs(call, schedule)?;
     }
-    faults.settle()?;
-    let next = Cron::read(schedule.text("cron")).and_then(|cron| cron.next(call.time));
-    schedule.set("next_run_at", next.map(clock::spell));
+    faults.into_result()?;
+    let next_run = Cron::parse(schedule.text("cron")).and_then(|cron| cron.next_time(call.time));
+    schedule.set("next_run_at", next_run.map(clock::format_time));
     Ok(())
 }
 
-/// The full name of a ref, from 17.0 on; `None` if a short one matches not exactly one branch or
-/// tag.
+/// The full name of a ref, from 17.0 on; `None` if a short name matches no branch or tag, or both.
 fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
-    if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
+    if !call.is_at_least(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
+    {
         return Ok(Some(name.to_owned()));
     }
     let repository = Repository { db: call.db, project: call.scope.id() };
@@ -180,20 +180,20 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
 }
 
 /// Sets inputs by name; `destroy` removes one.
-fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
+fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(requested_inputs) = call.params.array(INPUTS)? else { return Ok(()) };
     let mut inputs = stored_list(schedule, INPUTS);
     for (at, input) in requested_inputs.iter().enumerate() {
-        let missing = missing_members(INPUTS, at, input, ["name", "value"]);
+        let missing = missing_member_faults(INPUTS, at, input, ["name", "value"]);
         refuse_if(!missing.is_empty(), || ErrorResponse::parameters(&missing))?;
-        let name = params::text(INPUTS, &input["name"])?;
+        let name = params::read_text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
         let value = match &input["value"] {
             list @ Value::Array(_) => list.clone(),
-            other => params::text(INPUTS, other)?.into(),
+            other => params::read_text(INPUTS, other)?.into(),
         };
         inputs.retain(|other| other["name"].as_str() != name.as_deref());
-        if params::flag(INPUTS, &input["destroy"])? != Some(true) {
+        if params::read_flag(INPUTS, &input["destroy"])? != Some(true) {
             inputs.push(json!({ "name": name, "value": value }));
         }
     }
@@ -201,7 +201,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// 200 for the present owner.
+/// Makes the caller the owner: 201, or 200 if the caller already is the owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     let scope = &scope(call, MAINTAINER)?;
     let call = &CollectionCall { collection: &SCHEDULES, scope, call };
@@ -228,13 +228,16 @@ fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 /// The fields of a variable in a call.
 fn sent_variable_fields(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
-    let kind = call.params.one_of("variable_type", &VARIABLE_TYPES)?;
+    let kind = call.params.allowed_text("variable_type", &VARIABLE_TYPES)?;
     let all = [("value", value), ("variable_type", kind)].into_iter();
     Ok(all.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
 }
 
-/// Changes the variables of a schedule, and returns the one that the call is about.
-fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>) -> Result<Value> {
+/// Changes the variables of a schedule, and returns the changed one.
+fn change_variables(
+    call: &Call<'_>,
+    change: impl FnOnce(&mut Vec<Value>) -> Result<Value>,
+) -> Result<Value> {
     let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
     let mut schedule = call.find()?;
     check_owner(call, &schedule)?;
@@ -246,7 +249,7 @@ fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>
 }
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {
-    let added = change(call, |all| {
+    let added = change_variables(call, |all| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
         refuse_if(key.is_empty() || !key.chars().all(is_key_char), || {
@@ -256,7 +259,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
             ErrorResponse::model("key", "has already been taken")
         })?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
-        extend(&mut variable, sent_variable_fields(call)?);
+        add_members(&mut variable, sent_variable_fields(call)?);
         all.push(variable.clone());
         Ok(variable)
     })?;
@@ -264,9 +267,9 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
-    let set = change(call, |all| {
+    let set = change_variables(call, |all| {
         let index = variable_position(call, all)?;
-        extend(&mut all[index], sent_variable_fields(call)?);
+        add_members(&mut all[index], sent_variable_fields(call)?);
         Ok(all[index].clone())
     })?;
     Answer::ok(&set)
@@ -274,41 +277,43 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
 
 /// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
-    let removed = change(call, |all| Ok(all.remove(variable_position(call, all)?)))?;
+    let removed = change_variables(call, |all| Ok(all.remove(variable_position(call, all)?)))?;
     Answer::with(StatusCode::ACCEPTED, &removed)
 }
 
-const PERIODS: Collection = Collection {
+const FREEZE_PERIODS: Collection = Collection {
     entry: "freeze_period_id",
-    required: &TIMES,
+    required: &FREEZE_TIMES,
     fields: &[
-        RowField { trims: true, ..RowField::new(TIMES[0], Form::Text) },
-        RowField { trims: true, ..RowField::new(TIMES[1], Form::Text) },
-        RowField::new(ZONE, Form::Text),
+        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[0], Form::Text) },
+        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[1], Form::Text) },
+        RowField::new(TIME_ZONE, Form::Text),
     ],
-    scope: scope_of_periods,
+    scope: period_scope,
     complete: |call, period| {
         let mut faults = Complaints::default();
-        TIMES.iter().for_each(|name| check_cron(call, name, period, &mut faults));
+        FREEZE_TIMES.iter().for_each(|name| check_cron(call, name, period, &mut faults));
         check_zone(period, &mut faults);
-        faults.settle()
+        faults.into_result()
     },
     ..Collection::new("/projects/{id}/freeze_periods")
 };
 
-const TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
-const ZONE: &str = "cron_timezone";
+const FREEZE_TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
+const TIME_ZONE: &str = "cron_timezone";
 
-/// The project, for callers who may write its periods, or read them: those who see its pipelines
-/// too.
-fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope =
-        GroupOrProject::writable_by(call, [if call.writes { MAINTAINER } else { REPORTER }; 2])?;
+/// The project of a call that writes freeze periods, or reads them, which needs the right to see
+/// pipelines.
+fn period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
+    let scope = GroupOrProject::from_call_reading_archived(
+        call,
+        [if call.is_write { MAINTAINER } else { REPORTER }; 2],
+    )?;
     match &scope {
         GroupOrProject::Project(project)
-            if !call.writes
+            if !call.is_write
                 && call.level_in(project)? < MAINTAINER
-                && call.are_off(project, PIPELINES)? =>
+                && call.are_features_off(project, PIPELINE_FEATURES)? =>
         {
             Err(ErrorResponse::forbidden())
         }
@@ -320,16 +325,16 @@ fn scope_of_periods(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
 fn check_cron(call: &Call<'_>, name: &str, record: &Record, faults: &mut Complaints) {
     if call.params.has(name) {
         let text = record.text(name);
-        let sound = Cron::read(text).is_some_and(|cron| cron.next(call.time).is_some());
-        faults.add_if(!sound, name, "syntax is invalid");
+        let is_valid = Cron::parse(text).is_some_and(|cron| cron.next_time(call.time).is_some());
+        faults.add_if(!is_valid, name, "syntax is invalid");
         faults.add_if(text.is_empty(), name, "can't be blank");
     }
 }
 
 /// The same for a time zone.
 fn check_zone(record: &Record, faults: &mut Complaints) {
-    match record.text(ZONE) {
-        "" => faults.add(ZONE, "can't be blank"),
-        zone => faults.add_if(!time_zone::is_valid(zone), ZONE, "syntax is invalid"),
+    match record.text(TIME_ZONE) {
+        "" => faults.add(TIME_ZONE, "can't be blank"),
+        zone => faults.add_if(!time_zone::is_valid(zone), TIME_ZONE, "syntax is invalid"),
     }
 }

@@ -6,41 +6,44 @@ pub(super) use serde_json::{Map, Value, json};
 pub(super) use undrift_release::Release;
 
 pub(super) use super::super::access::{
-    DEVELOPER, GUEST, LEVELS, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, PresentedToken,
-    REPORTER, ids, level_name,
+    DEVELOPER, GUEST, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, PresentedToken, REPORTER,
+    ROLE_LEVELS, level_name, traversal_ids,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, ErrorResponse, Result, any, extend, length_fault, number_fault, refuse_if,
-    set_if, try_filter,
+    Answer, Complaints, ErrorResponse, Result, add_members, length_fault, number_fault, refuse_if,
+    set_if, try_any, try_filter,
 };
 pub(super) use super::super::attributes::{
-    Attribute, AttributeTier, Audience, OnNull, TABLE, VISIBILITIES, ValueKind,
-    WriteRoute as Accepts, without_comments,
+    ATTRIBUTE_TABLE, Attribute, AttributeTier, Audience, OnNull, VISIBILITIES, ValueKind,
+    WriteRoute as Accepts, strip_comments,
 };
 pub(super) use super::super::call::{ARCHIVED, Call};
 pub(super) use super::super::cron::Cron;
 pub(super) use super::super::page::Page;
-pub(super) use super::super::params::{NONE_SENT, Need, Params, Upload, flag, integer, number_of};
-pub(super) use super::super::profile::{AbsentDelete, OBSERVED, Profile};
+pub(super) use super::super::params::{
+    NONE_SENT, Need, Params, Upload, number_of, read_flag, read_integer,
+};
+pub(super) use super::super::profile::{AbsentDelete, OBSERVED_RELEASE, Profile};
 pub(super) use super::super::scope::GroupOrProject;
 pub(super) use super::super::store::holder::Holder;
 pub(super) use super::super::store::merge_request::{MergeRequestRow, NoteRow};
 pub(super) use super::super::store::namespace::{Namespace, NewGroup};
 pub(super) use super::super::store::project::{Import, NewProject, Project};
 pub(super) use super::super::store::protection::{
-    self, Grant, Grantee, ProtectedAction, Protection, covers,
+    self, Grant, Grantee, ProtectedAction, Protection, matches_pattern,
 };
 pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, CommitAction, GitRef, Repository, RepositoryFile, TAGS, id_of, is_ref_name,
+    BRANCHES, Commit, CommitAction, GitRef, Repository, RepositoryFile, TAGS, digest_id,
+    is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::User;
-pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
+pub(super) use super::super::stored_settings::{GROUP_SETTINGS, USER_SETTINGS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::fields::{Form, ReferencedRow, RowField};
-pub(super) use super::rows::{Collection, CollectionCall, Verb, is_taken, members, without};
+pub(super) use super::rows::{Collection, CollectionCall, Verb, is_taken, members, remove_members};
 pub(super) use super::terms::{self, Terms};
 pub(super) use super::view::{self, Extras};
 pub(super) use super::{Route, delete, get, patch, post, put};

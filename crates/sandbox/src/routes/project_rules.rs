@@ -2,46 +2,47 @@
 //! reported for the project and for the namespace that belongs to it.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
+    BLANK_TEXT, MAX_NAME_LENGTH, PLAIN_PATH_TEXT, TAKEN_TEXT, TOO_LONG_TEXT, is_name, is_path,
+    is_plain_path, is_reserved,
 };
 use super::prelude::*;
-use super::projects::taken_names;
+use super::projects::are_names_taken;
 
-const SHORT: &str = "is too short (minimum is 1 character)";
-const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
+const TOO_SHORT_TEXT: &str = "is too short (minimum is 1 character)";
+const NAME_FORM: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
                     It must start with a letter, digit, emoji, or '_'.";
-const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
+const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
 impl<'a> RequestedName<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
-        Self { namespace, name, path, unnamed: false, blank_name: false }
+        Self { namespace, name, path, is_unnamed: false, is_name_blank: false }
     }
 }
 
-/// The requested name and path of a project. Empty ones do not count.
+/// The requested name and path of a project. Empty ones count as not sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedName<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
     /// True if the path was neither sent nor can be made from the name.
-    pub(crate) unnamed: bool,
+    pub(crate) is_unnamed: bool,
     /// True if an empty name was sent.
-    pub(crate) blank_name: bool,
+    pub(crate) is_name_blank: bool,
 }
 
 /// Refuses a name or path with all faults at once, among them whether they are taken.
 pub(crate) fn check(
     requested: RequestedName<'_>,
-    (name_taken, path_taken): (bool, bool),
+    (is_name_taken, is_path_taken): (bool, bool),
 ) -> Result<()> {
     let mut complaints = Complaints::default();
-    check_name(&mut complaints, requested, name_taken);
+    check_name(&mut complaints, requested, is_name_taken);
     check_path(&mut complaints, requested);
-    complaints.add_if(path_taken, "path", TAKEN);
-    complaints.settle()
+    complaints.add_if(is_path_taken, "path", TAKEN_TEXT);
+    complaints.into_result()
 }
 
 /// Refuses a name or path that is taken, without mentioning the namespace.
@@ -51,12 +52,12 @@ pub(crate) fn check_free(
     name: &str,
     path: &str,
 ) -> Result<()> {
-    let (name_taken, path_taken) = taken_names(call, namespace, name, path, None)?;
+    let (name_taken, path_taken) = are_names_taken(call, namespace, name, path, None)?;
     let mut complaints = Complaints::default();
     for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
-        complaints.add_if(is_taken, field, TAKEN);
+        complaints.add_if(is_taken, field, TAKEN_TEXT);
     }
-    complaints.settle()
+    complaints.into_result()
 }
 
 /// Adds a fault for the project and for its namespace, if `is_wrong`.
@@ -67,51 +68,55 @@ fn add_both(complaints: &mut Complaints, is_wrong: bool, field: &str, text: &str
 
 fn check_name(complaints: &mut Complaints, requested: RequestedName<'_>, is_taken: bool) {
     let name = requested.name;
-    add_both(complaints, name.is_empty(), "name", BLANK);
-    add_both(complaints, name.chars().count() > LONGEST, "name", TOO_LONG);
-    let is_wrong = if name.is_empty() { requested.blank_name } else { !is_name(name, ".+- ") };
-    complaints.add_if(is_wrong, "name", NAME);
-    add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN);
+    add_both(complaints, name.is_empty(), "name", BLANK_TEXT);
+    add_both(complaints, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
+    let is_wrong = if name.is_empty() { requested.is_name_blank } else { !is_name(name, ".+- ") };
+    complaints.add_if(is_wrong, "name", NAME_FORM);
+    add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
 }
 
 fn check_path(complaints: &mut Complaints, requested: RequestedName<'_>) {
     let path = requested.path;
-    let is_long = path.len() > LONGEST;
-    add_both(complaints, path.is_empty(), "path", BLANK);
+    let is_long = path.len() > MAX_NAME_LENGTH;
+    add_both(complaints, path.is_empty(), "path", BLANK_TEXT);
     // The namespace and the project check this in another order.
-    let of_namespace = "project_namespace.path";
-    complaints.add_if(is_long, of_namespace, TOO_LONG);
-    complaints.add_if(!is_plain_path(path) && !requested.unnamed, of_namespace, PLAIN_PATH);
-    add_both(complaints, !is_plain(path), "path", PATH);
-    complaints.add_if(!is_plain_path(path) && !requested.unnamed, "path", PLAIN_PATH);
-    for text in [SHORT, BLANK] {
-        complaints.add_if(requested.unnamed, "path", text);
+    let namespace_field = "project_namespace.path";
+    complaints.add_if(is_long, namespace_field, TOO_LONG_TEXT);
+    complaints.add_if(
+        !is_plain_path(path) && !requested.is_unnamed,
+        namespace_field,
+        PLAIN_PATH_TEXT,
+    );
+    add_both(complaints, !is_valid_path(path), "path", PATH_FORM);
+    complaints.add_if(!is_plain_path(path) && !requested.is_unnamed, "path", PLAIN_PATH_TEXT);
+    for text in [TOO_SHORT_TEXT, BLANK_TEXT] {
+        complaints.add_if(requested.is_unnamed, "path", text);
     }
     add_both(complaints, is_reserved(path), "path", &format!("{path} is a reserved name"));
-    complaints.add_if(is_long, "path", TOO_LONG);
-    // So does the full path.
-    let is_too_long = requested.namespace.full_path.len() + 1 + path.len() > LONGEST;
-    complaints.add_if(is_too_long, "path", TOO_LONG);
+    complaints.add_if(is_long, "path", TOO_LONG_TEXT);
+    // The full path also has this fault.
+    let is_too_long = requested.namespace.full_path.len() + 1 + path.len() > MAX_NAME_LENGTH;
+    complaints.add_if(is_too_long, "path", TOO_LONG_TEXT);
 }
 
 /// True if a text is a valid path of a project.
-pub(super) fn is_plain(path: &str) -> bool {
-    path.len() <= LONGEST && is_path(path, &[".git", ".atom"])
+pub(super) fn is_valid_path(path: &str) -> bool {
+    path.len() <= MAX_NAME_LENGTH && is_path(path, &[".git", ".atom"])
 }
 
 /// The rules for the path alone, for other objects named like a project.
-pub(crate) fn check_path_alone(path: &str) -> Result<()> {
-    let fault = match (is_plain(path), is_plain_path(path)) {
-        _ if path.len() > LONGEST => TOO_LONG,
-        (false, _) => PATH,
-        (true, false) => PLAIN_PATH,
+pub(crate) fn check_path_only(path: &str) -> Result<()> {
+    let fault = match (is_valid_path(path), is_plain_path(path)) {
+        _ if path.len() > MAX_NAME_LENGTH => TOO_LONG_TEXT,
+        (false, _) => PATH_FORM,
+        (true, false) => PLAIN_PATH_TEXT,
         (true, true) => return Ok(()),
     };
     Err(ErrorResponse::model("path", fault))
 }
 
 /// A path made from a name: lower case with dashes, and letters without accents.
-pub(crate) fn path_from(name: &str) -> String {
+pub(crate) fn make_path(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {
         let mut lines = LETTERS.lines().filter_map(|line| line.split_once(' '));
@@ -142,11 +147,11 @@ mod tests {
             ("Ünï cödé", "uni-code"),
             ("emoji \u{1f600}", "emoji"),
         ] {
-            assert_eq!(path_from(name), path);
-            assert!(check_path_alone(path).is_ok(), "{path}");
+            assert_eq!(make_path(name), path);
+            assert!(check_path_only(path).is_ok(), "{path}");
         }
         for path in ["", "-a", "a-", "a..b", "a_-b", ".a", "a/b", "a b", "a.git", "ä"] {
-            assert!(check_path_alone(path).is_err(), "{path}");
+            assert!(check_path_only(path).is_err(), "{path}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::approvals::BEFORE_MERGE;
-use super::default_branches::{self, BRANCH};
+use super::approvals::APPROVALS_BEFORE_MERGE;
+use super::default_branches::{self, DEFAULT_BRANCH};
 use super::group_rules::{self, visibility_rank};
-use super::group_runners::{self, OF_PROJECT as RUNNERS};
+use super::group_runners::{self, PROJECT_RUNNERS_ENABLED as RUNNERS};
 use super::members;
 use super::prelude::*;
 use super::project_contents::{self, InitialContents};
@@ -37,14 +37,20 @@ pub(super) const ROUTES: &[Route] = &[
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
-        None if call.release() >= OBSERVED => view::simple(call, &project, Extras::default())?,
-        _ => view::full(call, &project, Extras { import_error: true, ..Extras::of(call)? })?,
+        None if call.release() >= OBSERVED_RELEASE => {
+            view::simple_form(call, &project, Extras::default())?
+        }
+        _ => view::full_form(
+            call,
+            &project,
+            Extras { import_error: true, ..Extras::from_call(call)? },
+        )?,
     };
-    Ok(Answer::json(StatusCode::OK, body.text()))
+    Ok(Answer::json(StatusCode::OK, body.into_text()))
 }
 
-/// The project as it is now, in the full form.
-pub(crate) fn answer(
+/// The project, read again from the store, in the full form.
+pub(crate) fn project_answer(
     call: &Call<'_>,
     status: StatusCode,
     id: i64,
@@ -52,7 +58,7 @@ pub(crate) fn answer(
 ) -> Result<Answer> {
     let project =
         Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
-    Ok(Answer::json(status, view::full(call, &project, extras)?.text()))
+    Ok(Answer::json(status, view::full_form(call, &project, extras)?.into_text()))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
@@ -60,20 +66,20 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
-    let mut group_ids: Vec<i64> = ids(&project.namespace.traversal).collect();
+    let mut group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let min_level = terms::level_parameter(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
-        group_ids.extend(call.many::<i64>(sql, [project.id, min_level])?);
+        group_ids.extend(call.query_column::<i64>(sql, [project.id, min_level])?);
     }
-    let visible_only = call.params.is_set("shared_visible_only")?;
+    let is_visible_only = call.params.is_set("shared_visible_only")?;
     group_ids.retain(|id| !skipped.contains(id));
     let clauses = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
                 ORDER BY found.key";
     let mut groups = Vec::new();
     for group in Namespace::list(call.db, clauses, [Value::from(group_ids).to_string()])? {
         let is_named = group.full_name.to_lowercase().contains(&search);
-        if is_named && (!visible_only || call.sees_group(&group)?) {
+        if is_named && (!is_visible_only || call.sees_group(&group)?) {
             groups.push(actions::location_json(call, &group));
         }
     }
@@ -85,13 +91,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require_any(&["name", "path"])?;
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
-        None if call.release() >= OBSERVED => {
+        None if call.release() >= OBSERVED_RELEASE => {
             return Err(ErrorResponse::model("base", "undefined method `organization_id' for nil"));
         }
         _ => return Err(ErrorResponse::model("namespace", "is not valid")),
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
-    answer(call, StatusCode::CREATED, id, Extras::saved())
+    project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
@@ -102,7 +108,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| ErrorResponse::model("namespace", "is not valid"))?;
     let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
-    answer(call, StatusCode::CREATED, id, Extras::saved())
+    project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
 /// The namespace in a call by id, or else the owner's.
@@ -121,31 +127,34 @@ pub(crate) fn insert(
     namespace: &Namespace,
     params: &Params,
 ) -> Result<i64> {
-    let within_limit = namespace.is_group() || users::may_create_project(call, creator)?;
-    refuse_if(!within_limit, ErrorResponse::forbidden)?;
+    let is_within_limit = namespace.is_group() || users::may_create_project(call, creator)?;
+    refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
     let (name, path) = name_and_path(call, params, namespace)?;
-    let visibility = match params.one_of("visibility", VISIBILITIES)? {
+    let visibility = match params.allowed_text("visibility", VISIBILITIES)? {
         Some(requested) => {
             check_restriction(call, &requested)?;
             requested
         }
-        None => match instance::setting(call, "default_project_visibility")? {
+        None => match instance::read_setting(call, "default_project_visibility")? {
             Value::String(preset) => preset,
             _ => "private".to_owned(),
         },
     };
     let visibility = lower_visibility(&visibility, namespace);
-    let contents = InitialContents::of(call, accepts, params)?;
+    let contents = InitialContents::from_call(call, accepts, params)?;
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
     apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
-    let branch = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
+    let branch = attributes
+        .get(DEFAULT_BRANCH)
+        .filter(|name| contents.has_readme && !name.is_null())
+        .cloned();
     let branch = match (&contents.source_project, branch) {
         (Some(source), _) => repository::default_branch(call, source)?.into(),
         (None, Some(name)) => name,
         (None, None) => default_branches::preferred_name(call, namespace)?,
     };
-    attributes.insert(BRANCH.to_owned(), branch);
+    attributes.insert(DEFAULT_BRANCH.to_owned(), branch);
     let error = call.service.profile.import_failure.as_deref();
     let new_project = NewProject {
         namespace,
@@ -153,16 +162,21 @@ pub(crate) fn insert(
         path: &path,
         visibility,
         empty_repo: contents.is_empty,
-        readme: contents.readme,
-        copies: contents.source_project.map(|source| source.id),
+        has_readme: contents.has_readme,
+        source_project: contents.source_project.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
         import: contents.is_imported.then_some(Import { source: None, error }),
         attributes: &attributes,
     };
     let id = insert_with_members(call, new_project)?;
-    approval_rules::require_approvals(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
-    avatars::store_sent(call, Holder::Project(id), params)?;
+    approval_rules::require_approvals(
+        call,
+        id,
+        Some(&0.into()),
+        attributes.get(APPROVALS_BEFORE_MERGE),
+    )?;
+    avatars::store_avatar(call, Holder::Project(id), params)?;
     Ok(id)
 }
 
@@ -188,7 +202,7 @@ fn apply_params(
         pull_mirror::check_address(attributes)?;
     }
     pull_mirror::complete(call, params, attributes)?;
-    for name in group_settings::INHERITED {
+    for name in group_settings::INHERITED_ATTRIBUTES {
         let is_unset = if is_new {
             !params.has(name)
         } else {
@@ -199,8 +213,8 @@ fn apply_params(
         }
     }
     if is_new || attributes.get(RUNNERS) != had_runners.as_ref() {
-        let follows = is_new && !params.has(RUNNERS);
-        group_runners::apply_to_project(call, namespace, follows, attributes)?;
+        let follows_group = is_new && !params.has(RUNNERS);
+        group_runners::apply_to_project(call, namespace, follows_group, attributes)?;
     }
     Ok(())
 }
@@ -210,13 +224,14 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
     let Some(Value::Array(topics)) = attributes.get_mut("topics") else { return Ok(()) };
     let sql = "INSERT INTO topics (name) VALUES (?1)
                ON CONFLICT (name) DO UPDATE SET name = name RETURNING name";
-    let shared = topics.iter().filter_map(Value::as_str).map(|topic| call.one(sql, [topic]));
+    let shared =
+        topics.iter().filter_map(Value::as_str).map(|topic| call.query_value(sql, [topic]));
     let names = shared.collect::<Result<BTreeSet<String>>>()?;
     *topics = names.into_iter().map(Value::from).collect();
     Ok(())
 }
 
-/// The form of a project where the service only names it.
+/// The short form of a project, in answers about other objects.
 pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let mut body = project
         .members("id description name name_with_namespace path path_with_namespace created_at");
@@ -226,7 +241,7 @@ pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value>
     Ok(body)
 }
 
-/// The less visible of a visibility and that of a group.
+/// The more restrictive one of a visibility and the visibility of a group.
 pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
@@ -237,28 +252,33 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     let project =
         Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
     if !new_project.empty_repo {
-        repository::create_contents(call, &project, new_project.copies, new_project.readme)?;
+        repository::create_contents(
+            call,
+            &project,
+            new_project.source_project,
+            new_project.has_readme,
+        )?;
     }
     let scope = GroupOrProject::Project(Box::new(project));
     if let Some(owner) = new_project.namespace.owner_id {
-        members::insert(call, &scope, owner, &Terms::of_level(OWNER), call.caller.as_ref())?;
+        members::insert(call, &scope, owner, &Terms::with_level(OWNER), call.caller.as_ref())?;
     }
-    push_rules::inherit(call, id, new_project.namespace)?;
+    push_rules::copy_group_rule(call, id, new_project.namespace)?;
     integrations::inherit(call, id, new_project.namespace)?;
     if call.service.profile.bots_among_members {
         bots::insert_bot(call, &scope, "access token", MAINTAINER)?;
     }
     if !new_project.empty_repo {
         let due_at = match new_project.import {
-            None => call.protection_due_at(),
-            Some(_) => Some(call.import_done_at()),
+            None => call.protection_time(),
+            Some(_) => Some(call.import_finish_time()),
         };
         protected_branches::protect_default(call, id, due_at.as_deref())?;
     }
     Ok(id)
 }
 
-/// Name and path; each is the default of the other.
+/// The name and the path of a new project; if one is omitted, it is made from the other.
 fn name_and_path(
     call: &Call<'_>,
     params: &Params,
@@ -267,33 +287,33 @@ fn name_and_path(
     let given = |name| Ok::<_, ErrorResponse>(params.text(name)?.unwrap_or_default());
     let (mut name, mut path) = (given("name")?.trim_start().to_owned(), given("path")?);
     if path.is_empty() {
-        path = project_rules::path_from(&name);
+        path = project_rules::make_path(&name);
     } else if name.is_empty() {
         name.clone_from(&path);
     }
     let requested = RequestedName {
-        unnamed: path.is_empty() && !params.has("path"),
-        blank_name: params.text("name")?.is_some(),
+        is_unnamed: path.is_empty() && !params.has("path"),
+        is_name_blank: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
-    project_rules::check(requested, taken_names(call, namespace, &name, &path, None)?)?;
+    project_rules::check(requested, are_names_taken(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
 }
 
 /// Returns (name is taken, path is taken).
-pub(crate) fn taken_names(
+pub(crate) fn are_names_taken(
     call: &Call<'_>,
     namespace: &Namespace,
     name: &str,
     path: &str,
-    except: Option<i64>,
+    excluded_id: Option<i64>,
 ) -> Result<(bool, bool)> {
     let full_path = format!("{}/{path}", namespace.full_path);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
-    let name_taken = call.one(sql, params![namespace.id, name, except])?;
+    let name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
                    OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
-    Ok((name_taken, call.one(sql, params![full_path, except])?))
+    Ok((name_taken, call.query_value(sql, params![full_path, excluded_id])?))
 }
 
 /// Refuses a visibility that only administrators may use.
@@ -318,28 +338,28 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     settings::check_edit(&call.params, call.edition())?;
-    call.params.exclude(pull_mirror::PATTERN_OR_ALL)?;
+    call.params.refuse_both(pull_mirror::PATTERN_OR_ALL)?;
     let project = call.writable_project_as(MAINTAINER)?;
     edit(call, &project, &call.params)?;
-    answer(call, StatusCode::OK, project.id, Extras::saved())
+    project_answer(call, StatusCode::OK, project.id, Extras::for_saved_project())
 }
 
-/// Stores the changes in the parameters. Checks and changes alternate, because the first refusal must
-/// be the service's.
+/// Stores the changes in the parameters. Checks and changes alternate, so that a call with several
+/// faults gets the same refusal as from the real service.
 pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
-    let name = params.changed("name", &project.name)?;
-    let path = params.changed("path", &project.path)?;
+    let name = params.text_or_stored("name", &project.name)?;
+    let path = params.text_or_stored("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
-        let taken = taken_names(call, &project.namespace, name, &path, Some(project.id))?;
-        project_rules::check(RequestedName { blank_name: true, ..requested_name }, taken)?;
+        let taken = are_names_taken(call, &project.namespace, name, &path, Some(project.id))?;
+        project_rules::check(RequestedName { is_name_blank: true, ..requested_name }, taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
-        _ => {
-            params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone())
-        }
+        _ => params
+            .allowed_text("visibility", VISIBILITIES)?
+            .unwrap_or_else(|| project.visibility.clone()),
     };
     refuse_if(
         params.has("visibility") && call.level_in(project)? < OWNER,
@@ -353,25 +373,27 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let full_path = format!("{}/{path}", project.namespace.full_path);
     let sql =
         "UPDATE projects SET name = ?2, path = ?3, full_path = ?4, visibility = ?5 WHERE id = ?1";
-    call.run(sql, params![project.id, name, path, full_path, visibility])?;
-    let former = project.attributes(call.db)?;
-    let mut attributes = former.clone();
+    call.execute(sql, params![project.id, name, path, full_path, visibility])?;
+    let former_attributes = project.attributes(call.db)?;
+    let mut attributes = former_attributes.clone();
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     apply_params(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
-    let branches = [&former, &attributes].map(|values| values.get(BRANCH).and_then(Value::as_str));
+    let branches = [&former_attributes, &attributes]
+        .map(|values| values.get(DEFAULT_BRANCH).and_then(Value::as_str));
     if let [Some(former), Some(requested)] = branches {
         repository::change_head(call, project, former, requested)?;
     }
     let is_same_row = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
-        && changes_only_features(&former, &attributes);
-    let keeps_time = is_same_row && call.release() >= OBSERVED;
-    let updated_at = if keeps_time { &project.updated_at } else { call.now() };
+        && changes_only_features(&former_attributes, &attributes);
+    let keeps_time = is_same_row && call.release() >= OBSERVED_RELEASE;
+    let updated_at = if keeps_time { &project.updated_at } else { call.time_text() };
     project.save_attributes(call.db, &attributes, updated_at)?;
-    let approvals = [&former, &attributes].map(|values| values.get(BEFORE_MERGE));
+    let approvals =
+        [&former_attributes, &attributes].map(|values| values.get(APPROVALS_BEFORE_MERGE));
     approval_rules::require_approvals(call, project.id, approvals[0], approvals[1])?;
-    avatars::store_sent(call, Holder::Project(project.id), params)
+    avatars::store_avatar(call, Holder::Project(project.id), params)
 }
 
 /// True if the edit changes only levels of features. The service stores these outside the project's
@@ -382,17 +404,19 @@ fn changes_only_features(former: &Map<String, Value>, attributes: &Map<String, V
     former != attributes && former_row.eq(row)
 }
 
-/// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
-fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
+/// Archives or unarchives a project. Idempotent (reference 2, 4.4), except in one dialect.
+fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
-    let is_twice = archived && project.archived && call.service.profile.archive_twice_refused;
-    refuse_if(is_twice, || ErrorResponse::refused("Project is already archived."))?;
-    refuse_if(archived && project.marked_for_deletion_on.is_some(), || {
-        ErrorResponse::refused("Cannot archive project since it is scheduled for deletion.")
+    let is_twice = is_archived && project.archived && call.service.profile.archive_twice_refused;
+    refuse_if(is_twice, || ErrorResponse::bad_request_message("Project is already archived."))?;
+    refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || {
+        ErrorResponse::bad_request_message(
+            "Cannot archive project since it is scheduled for deletion.",
+        )
     })?;
-    call.set("projects", project.id, "archived", archived)?;
-    call.set("projects", project.id, "updated_at", call.now())?;
-    answer(call, StatusCode::CREATED, project.id, Extras::default())
+    call.set_column("projects", project.id, "archived", is_archived)?;
+    call.set_column("projects", project.id, "updated_at", call.time_text())?;
+    project_answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
 /// The reference only mentions transfer as missing (2, 4.7); this is the real service's behaviour.
@@ -404,14 +428,18 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(ErrorResponse::not_found("Namespace")),
     };
-    move_to(call, &project, &namespace)?;
-    answer(call, StatusCode::OK, project.id, Extras::default())
+    move_to_namespace(call, &project, &namespace)?;
+    project_answer(call, StatusCode::OK, project.id, Extras::default())
 }
 
 /// Moves a project to another namespace. The caller's rights in both were checked.
-pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<()> {
+pub(crate) fn move_to_namespace(
+    call: &Call<'_>,
+    project: &Project,
+    namespace: &Namespace,
+) -> Result<()> {
     let (name_taken, path_taken) =
-        taken_names(call, namespace, &project.name, &project.path, None)?;
+        are_names_taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(ErrorResponse::bad_request(
             "the project cannot be transferred to this namespace",
@@ -421,5 +449,5 @@ pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace)
     let full_path = format!("{}/{}", namespace.full_path, project.path);
     let sql =
         "UPDATE projects SET namespace_id = ?2, full_path = ?3, updated_at = ?4 WHERE id = ?1";
-    call.run(sql, params![project.id, namespace.id, full_path, call.now()]).map(drop)
+    call.execute(sql, params![project.id, namespace.id, full_path, call.time_text()]).map(drop)
 }

@@ -2,7 +2,7 @@
 //! protection that the service adds to a default branch. The reference leaves them out; all of this is
 //! the real service's behaviour.
 
-use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
+use super::default_branches::{self, BRANCH_PROTECTION, PROTECTION_DEFAULTS};
 use super::grants::{self, GrantPlan};
 use super::names::is_blank;
 use super::prelude::*;
@@ -24,25 +24,25 @@ const CODE_OWNERS: &str = "code_owner_approval_required";
 
 /// The project, or the group from 17.6 on, for its owners.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    if !call.is_of_group() {
-        return Ok(GroupOrProject::Project(Box::new(readable(call)?)));
+    if !call.is_group_operation() {
+        return Ok(GroupOrProject::Project(Box::new(readable_project(call)?)));
     }
-    refuse_if(!call.is_from(17, 6), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
     let scope = GroupOrProject::group(call, OWNER)?;
     call.require_tier(AttributeTier::Premium).map(|()| scope)
 }
 
 /// The project, which every release reads with another level: from 16.0 on for callers who may read
 /// its code.
-fn readable(call: &Call<'_>) -> Result<Project> {
-    if call.is_from(16, 0) {
-        return repository::readable(call);
+fn readable_project(call: &Call<'_>) -> Result<Project> {
+    if call.is_at_least(16, 0) {
+        return repository::readable_project(call);
     }
-    let developers = call.service.profile.developers_read_protections;
-    call.project_with(if developers { DEVELOPER } else { MAINTAINER })
+    let is_developer_enough = call.service.profile.developers_read_protections;
+    call.project_with(if is_developer_enough { DEVELOPER } else { MAINTAINER })
 }
 
-/// 403 unless the caller may change protections.
+/// Fails with 403 unless the caller may change protections.
 fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
     refuse_if(call.level_in(project)? < MAINTAINER, ErrorResponse::forbidden)?;
     call.check_writable(project)
@@ -63,13 +63,13 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let mut protections = Protection::without_grants(call, scope.holder())?;
     if let GroupOrProject::Project(project) = scope
         && call.tier() >= AttributeTier::Premium
-        && call.is_from(17, 6)
+        && call.is_at_least(17, 6)
     {
-        let root_group = Holder::Group(protection::root(&project.namespace));
+        let root_group = Holder::Group(protection::root_group_id(&project.namespace));
         protections.extend(Protection::without_grants(call, root_group)?);
     }
     protections.retain(|protection| is_found(&protection.name, &search));
-    page::list_of(call, &protections, |protection| {
+    page::list_objects(call, &protections, |protection| {
         let mut protection = protection.clone();
         protection.read_grants(call.db)?;
         shown_json(call, scope, &protection)
@@ -78,14 +78,14 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 
 /// A protected branch in answers for a project or group.
 fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
-    let hidden: &[&str] = scope.either(&[], &["inherited"]);
-    Ok(without(json(call, protection)?, hidden))
+    let hidden_keys: &[&str] = scope.choose(&[], &["inherited"]);
+    Ok(remove_members(json(call, protection)?, hidden_keys))
 }
 
 /// The protected branch in the path.
 fn find_named(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    Protection::named(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
-        scope.either(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
+    Protection::find_by_name(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
+        scope.choose(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
     })
 }
 
@@ -102,11 +102,11 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
     Ok(protection)
 }
 
-/// A protected branch as the service shows it. Users, groups and code owners belong to the licensed
-/// build.
+/// A protected branch as the service shows it. Only licensed services have users, groups and code
+/// owners in it.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let rows = |action| -> Result<Vec<Value>> {
-        protection.granted(action).map(|grant| grants::json(call, grant)).collect()
+        protection.grants_for(action).map(|grant| grants::json(call, grant)).collect()
     };
     let mut body = json!({
         "id": protection.id,
@@ -119,7 +119,7 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
         body["unprotect_access_levels"] = rows(ProtectedAction::Unprotect)?.into();
         body[CODE_OWNERS] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
-        if call.release() >= OBSERVED || is_inherited {
+        if call.release() >= OBSERVED_RELEASE || is_inherited {
             body["inherited"] = is_inherited.into();
         }
     }
@@ -131,15 +131,15 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         let words = "cannot be associated with a subgroup".to_owned();
         return Err(ErrorResponse::invalid_record(vec![words]));
     }
-    Answer::created(&shown_json(call, scope, &protect(call, scope)?)?)
+    Answer::created(&shown_json(call, scope, &protect_branch(call, scope)?)?)
 }
 
 /// Protects the branch in the call.
-fn protect(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
+fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     let params = &call.params;
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::initial(call, call.tier(), &ProtectedAction::ALL)?;
+    let changes = grants::read_initial_grants(call, call.tier(), &ProtectedAction::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     if let GroupOrProject::Project(project) = scope {
@@ -147,7 +147,7 @@ fn protect(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     }
     let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
     refuse_if(is_null, || ErrorResponse::not_null(CODE_OWNERS))?;
-    if Protection::named(call, scope.holder(), &name)?.is_some() {
+    if Protection::find_by_name(call, scope.holder(), &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
@@ -159,17 +159,17 @@ fn protect(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     }
     plan.check_faults()?;
     if let GroupOrProject::Project(project) = scope {
-        protection::forget_due(call.db, project.id, &name, call.now())?;
+        protection::remove_pending(call.db, project.id, &name, call.time_text())?;
     }
     let mut protection = Protection {
         name,
         allow_force_push,
         code_owner_approval_required: code_owners == Some(true)
             && call.tier() >= AttributeTier::Premium,
-        updated_at: call.now().to_owned(),
+        updated_at: call.time_text().to_owned(),
         grants: plan.grants,
         project_id: scope.project_id(),
-        namespace_id: scope.either(None, Some(scope.id())),
+        namespace_id: scope.choose(None, Some(scope.id())),
         ..Protection::default()
     };
     protection.save(call.db)?;
@@ -177,12 +177,12 @@ fn protect(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
-pub(crate) fn plant(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
+pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(protection) = Protection::named(call, scope.holder(), &name)? {
+    if let Some(protection) = Protection::find_by_name(call, scope.holder(), &name)? {
         protection.remove(call.db)?;
     }
-    protect(call, scope).map(drop)
+    protect_branch(call, scope).map(drop)
 }
 
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
@@ -190,22 +190,22 @@ pub(crate) fn plant(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_named(call, scope)?)?;
-    let is_ignored = call.tier() < AttributeTier::Premium && call.release() >= OBSERVED;
+    let is_ignored = call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE;
     set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
     Answer::ok(&body)
 }
 
 fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let params = &call.params;
-    let licensed = call.tier() >= AttributeTier::Premium;
+    let is_licensed = call.tier() >= AttributeTier::Premium;
     let lists = ProtectedAction::ALL.map(grants::list_name);
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
-    let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
+    let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| is_licensed));
     // 400 for null, and for an empty flag.
     if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
-        return Err(ErrorResponse::empty(name));
+        return Err(ErrorResponse::empty_parameter(name));
     }
-    let changes = grants::changes(call, call.tier(), &ProtectedAction::ALL)?;
+    let changes = grants::read_changes(call, call.tier(), &ProtectedAction::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = find_changeable(call, scope)?;
@@ -213,16 +213,16 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     plan.check_faults()?;
     protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
-    if licensed {
-        let required = call.service.profile.code_owner_approval_kept
+    if is_licensed {
+        let is_required = call.service.profile.code_owner_approval_kept
             && protection.code_owner_approval_required;
-        protection.code_owner_approval_required = code_owners.unwrap_or(required);
+        protection.code_owner_approval_required = code_owners.unwrap_or(is_required);
     }
-    protection.updated_at = call.now().to_owned();
+    protection.updated_at = call.time_text().to_owned();
     Ok(protection.save(call.db)?)
 }
 
-/// A group answers with the removed one.
+/// Removes a protection. In a group the answer contains the removed one.
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let protection = find_changeable(call, scope)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
@@ -251,17 +251,17 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         return Ok(());
     }
     let protections = Protection::all(call, Holder::Project(project.id))?;
-    if protections.iter().any(|protection| covers(&protection.name, branch)) {
+    if protections.iter().any(|protection| matches_pattern(&protection.name, branch)) {
         return Ok(());
     }
     let mut new_protection = Protection {
         project_id: Some(project.id),
         name: branch.to_owned(),
-        // Only the object has these.
-        allow_force_push: allow_force_push && call.is_from(17, 0),
+        // Only the new form of the setting, an object, has this flag.
+        allow_force_push: allow_force_push && call.is_at_least(17, 0),
         code_owner_approval_required: defaults[CODE_OWNERS] == true
             && call.tier() >= AttributeTier::Premium,
-        updated_at: call.now().to_owned(),
+        updated_at: call.time_text().to_owned(),
         due_at: due_at.map(str::to_owned),
         grants: vec![
             Grant::new(ProtectedAction::Push, push),
@@ -272,13 +272,17 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     Ok(new_protection.save(call.db)?)
 }
 
-/// How default branches in a namespace are protected: as set in the group, or else in the service.
-/// Before 17.0 this is a number.
+/// The protection of default branches in a namespace: that of the group, or else that of the service.
+/// Before 17.0 the setting is a number.
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    let set = if namespace.is_group() { OF_GROUPS.set(call.db, namespace.id)? } else { Map::new() };
-    let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
-    let set = set.get(name).filter(|value| !value.is_null() && **value != json!({})).cloned();
-    let value = set.map_or_else(|| instance::setting(call, name), Ok)?;
+    let settings = if namespace.is_group() {
+        GROUP_SETTINGS.stored_values(call.db, namespace.id)?
+    } else {
+        Map::new()
+    };
+    let name = if call.is_at_least(17, 0) { PROTECTION_DEFAULTS } else { BRANCH_PROTECTION };
+    let set = settings.get(name).filter(|value| !value.is_null() && **value != json!({})).cloned();
+    let value = set.map_or_else(|| instance::read_setting(call, name), Ok)?;
     Ok(value.as_i64().map_or(value, default_branches::protection_from_number))
 }
 
@@ -286,8 +290,8 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 /// may still push and merge.
 pub(super) fn branch_flags(covering: &[Protection]) -> Value {
     let developers = |action| {
-        let mut grants = covering.iter().flat_map(|one| one.granted(action));
-        grants.any(|grant| grant.to() == Grantee::Level(DEVELOPER))
+        let mut grants = covering.iter().flat_map(|one| one.grants_for(action));
+        grants.any(|grant| grant.grantee() == Grantee::Level(DEVELOPER))
     };
     json!({
         "protected": !covering.is_empty(),

@@ -5,9 +5,9 @@ use super::fields::next_row_id;
 use super::grants::{self, GrantPlan};
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[TAGS];
+pub(super) const COLLECTIONS: &[Collection] = &[PROTECTED_TAGS];
 
-const TAGS: Collection = Collection {
+const PROTECTED_TAGS: Collection = Collection {
     entry: "name",
     key: "name",
     required: &["name"],
@@ -15,7 +15,7 @@ const TAGS: Collection = Collection {
     is_edited: false,
     scope: |_, call| {
         let project = call.project_with(MAINTAINER)?;
-        if call.writes {
+        if call.is_write {
             call.check_writable(&project)?;
         }
         Ok(GroupOrProject::Project(Box::new(project)))
@@ -23,7 +23,7 @@ const TAGS: Collection = Collection {
     complete,
     // Answers show no id of a protected tag.
     json: |call, tag| {
-        let grants = grants_of_tag(call, tag)?;
+        let grants = existing_grants(call, tag)?;
         let grants = grants.iter().map(|grant| grants::json(call, grant));
         let grants = grants.collect::<Result<Vec<_>>>()?;
         Ok(json!({ "name": tag.text("name"), "create_access_levels": grants }))
@@ -33,17 +33,17 @@ const TAGS: Collection = Collection {
 
 const GRANTS: &str = "grants";
 
-/// Completes a new one with its grants.
+/// Completes a new protected tag with its grants.
 fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier =
         if call.service.profile.tag_lists_ignored { AttributeTier::Free } else { call.tier() };
-    let changes = grants::initial(call, tier, &[ProtectedAction::Create])?;
+    let changes = grants::read_initial_grants(call, tier, &[ProtectedAction::Create])?;
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
-    if is_taken(&call.stored()?, tag, "name") {
+    if is_taken(&call.stored_rows()?, tag, "name") {
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;
@@ -55,14 +55,18 @@ fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
 }
 
 /// The grants of a protected tag, without those for something that no longer exists.
-fn grants_of_tag(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
+fn existing_grants(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     let stored_grants: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
-    try_filter(stored_grants, |grant| Ok(grants::grantee_name(call, grant.to())?.is_some()))
+    try_filter(stored_grants, |grant| Ok(grants::grantee_name(call, grant.grantee())?.is_some()))
 }
 
 /// The grants of each protected tag that covers a name.
-pub(super) fn covering(call: &Call<'_>, project: i64, name: &str) -> Result<Vec<Vec<Grant>>> {
-    let mut protected_tags = TAGS.rows.all(call, Holder::Project(project))?;
-    protected_tags.retain(|tag| covers(tag.text("name"), name));
-    protected_tags.iter().map(|tag| grants_of_tag(call, tag)).collect()
+pub(super) fn covering_grants(
+    call: &Call<'_>,
+    project: i64,
+    name: &str,
+) -> Result<Vec<Vec<Grant>>> {
+    let mut protected_tags = PROTECTED_TAGS.rows.all(call, Holder::Project(project))?;
+    protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));
+    protected_tags.iter().map(|tag| existing_grants(call, tag)).collect()
 }

@@ -11,24 +11,24 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/mirror/pull", start_pull),
 ];
 
-const PROTECTED: &str = "only_mirror_protected_branches";
-const REGEX: &str = "mirror_branch_regex";
+const PROTECTED_ONLY: &str = "only_mirror_protected_branches";
+const BRANCH_REGEX: &str = "mirror_branch_regex";
 /// A branch pattern and "all protected branches" exclude each other.
-pub(super) const PATTERN_OR_ALL: [&str; 2] = [PROTECTED, REGEX];
-/// How many pulls have failed in a row; never shown.
+pub(super) const PATTERN_OR_ALL: [&str; 2] = [PROTECTED_ONLY, BRANCH_REGEX];
+/// The number of successive failed pulls; answers never show it.
 const FAILURES: &str = "mirror_failures";
-/// A mirror with more failures is on pause.
-const MOST_FAILURES: u64 = 14;
+/// The maximum number of successive failures; with more, the mirror is paused.
+const MAX_FAILURES: u64 = 14;
 /// At least one of these must be sent.
-const KNOWN: [&str; 8] = [
+const MIRROR_PARAMETERS: [&str; 8] = [
     "enabled",
     "url",
     "auth_user",
     "auth_password",
     "mirror_overwrites_diverged_branches",
     "mirror_trigger_builds",
-    PROTECTED,
-    REGEX,
+    PROTECTED_ONLY,
+    BRANCH_REGEX,
 ];
 
 fn mirror_project(call: &Call<'_>) -> Result<Project> {
@@ -38,31 +38,31 @@ fn mirror_project(call: &Call<'_>) -> Result<Project> {
 }
 
 /// The project, which must be a mirror, and its attributes.
-fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
+fn active_mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
     let project = mirror_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(!is_mirror, || ErrorResponse::refused("The project is not mirrored"))?;
+    refuse_if(!is_mirror, || ErrorResponse::bad_request_message("The project is not mirrored"))?;
     Ok((project, attributes))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 6), ErrorResponse::no_route)?;
-    let (project, attributes) = mirror(call)?;
+    refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
+    let (project, attributes) = active_mirror(call)?;
     Answer::ok(&mirror_json(&project, &attributes))
 }
 
 /// Starts a pull. It fails if imports do; after too many failures in a row the mirror is on pause,
 /// until it is enabled again. The answer is the number of the status.
 fn start_pull(call: &Call<'_>) -> Result<Answer> {
-    let (project, mut attributes) = mirror(call)?;
+    let (project, mut attributes) = active_mirror(call)?;
     let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
-    refuse_if(failures > MOST_FAILURES, || {
-        ErrorResponse::denied("Mirroring for the project is on pause")
+    refuse_if(failures > MAX_FAILURES, || {
+        ErrorResponse::forbidden_message("Mirroring for the project is on pause")
     })?;
     if call.service.profile.import_failure.is_some() {
         attributes.insert(FAILURES.to_owned(), (failures + 1).into());
-        project.save_attributes(call.db, &attributes, call.now())?;
+        project.save_attributes(call.db, &attributes, call.time_text())?;
     }
     Answer::ok(&200)
 }
@@ -78,7 +78,12 @@ fn mirror_json(project: &Project, attributes: &Map<String, Value>) -> Value {
         "last_successful_update_at": null,
         "enabled": attributes.get("mirror"),
     });
-    for name in ["mirror_trigger_builds", PROTECTED, "mirror_overwrites_diverged_branches", REGEX] {
+    for name in [
+        "mirror_trigger_builds",
+        PROTECTED_ONLY,
+        "mirror_overwrites_diverged_branches",
+        BRANCH_REGEX,
+    ] {
         body[name] = attributes.get(name).cloned().unwrap_or_default();
     }
     body
@@ -87,9 +92,9 @@ fn mirror_json(project: &Project, attributes: &Map<String, Value>) -> Value {
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let params = &call.params;
-    params.require_any(&KNOWN)?;
-    params.exclude(PATTERN_OR_ALL)?;
-    refuse_if(!call.is_from(17, 6), ErrorResponse::no_route)?;
+    params.require_any(&MIRROR_PARAMETERS)?;
+    params.refuse_both(PATTERN_OR_ALL)?;
+    refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
     let project = mirror_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
@@ -103,25 +108,25 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     for (parameter, name) in [
         ("enabled", "mirror"),
         ("mirror_trigger_builds", "mirror_trigger_builds"),
-        (PROTECTED, PROTECTED),
+        (PROTECTED_ONLY, PROTECTED_ONLY),
         ("mirror_overwrites_diverged_branches", "mirror_overwrites_diverged_branches"),
     ] {
         if let Some(is_on) = params.flag(parameter)? {
             attributes.insert(name.to_owned(), is_on.into());
         }
     }
-    if let Some(pattern) = params.text(REGEX)? {
+    if let Some(pattern) = params.text(BRANCH_REGEX)? {
         if let Some(refusal) = re2::refusal(&pattern) {
-            return Err(ErrorResponse::model(REGEX, refusal));
+            return Err(ErrorResponse::model(BRANCH_REGEX, refusal));
         }
-        attributes.insert(REGEX.to_owned(), pattern.into());
+        attributes.insert(BRANCH_REGEX.to_owned(), pattern.into());
     }
     check_address(&attributes)?;
     if params.is_set("enabled")? {
         attributes.remove(FAILURES);
     }
     complete(call, params, &mut attributes)?;
-    project.save_attributes(call.db, &attributes, call.now())?;
+    project.save_attributes(call.db, &attributes, call.time_text())?;
     Answer::ok(&mirror_json(&project, &attributes))
 }
 
@@ -129,8 +134,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
     let has_address =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
-    let mirrors = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(mirrors && !has_address, || ErrorResponse::model("import_url", "can't be blank"))
+    let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
+    refuse_if(is_mirror && !has_address, || ErrorResponse::model("import_url", "can't be blank"))
 }
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and
@@ -140,15 +145,15 @@ pub(super) fn complete(
     params: &Params,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
-    if params.is_set(PROTECTED)? {
-        attributes.insert(REGEX.to_owned(), Value::Null);
-    } else if params.text(REGEX)?.is_some() {
-        attributes.insert(PROTECTED.to_owned(), false.into());
+    if params.is_set(PROTECTED_ONLY)? {
+        attributes.insert(BRANCH_REGEX.to_owned(), Value::Null);
+    } else if params.text(BRANCH_REGEX)?.is_some() {
+        attributes.insert(PROTECTED_ONLY.to_owned(), false.into());
     }
     let is_changed =
         ["enabled", "mirror", "mirror_trigger_builds"].iter().any(|name| params.has(name));
-    let unnamed = !params.has("mirror_user_id") || !call.is_administrator();
-    if let Some(user) = call.caller.as_ref().filter(|_| is_changed && unnamed) {
+    let has_no_user = !params.has("mirror_user_id") || !call.is_administrator();
+    if let Some(user) = call.caller.as_ref().filter(|_| is_changed && has_no_user) {
         attributes.insert("mirror_user_id".to_owned(), user.id.into());
     }
     Ok(())

@@ -4,24 +4,24 @@
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
-    &[RULES, Collection { path: "/groups/{id}/push_rule", ..RULES }];
+    &[PUSH_RULES, Collection { path: "/groups/{id}/push_rule", ..PUSH_RULES }];
 
-const RULES: Collection = Collection {
+const PUSH_RULES: Collection = Collection {
     tier: AttributeTier::Premium,
     is_single: true,
     is_idempotent: true,
-    // Maintainers; in a group all other callers get 404.
+    // For maintainers; in a group other callers get 404.
     scope: |_, call| {
-        let scope = GroupOrProject::writable_by(call, [MAINTAINER, 0])?;
-        let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
+        let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER, 0])?;
+        let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
     find: |call| find(call)?.ok_or_else(|| missing_rule(call)),
     complete: |call, rule| {
-        store_sent(rule, call)?;
+        store_fields(rule, call)?;
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
-            let of_group = "Group push rule exists, try updating";
-            let text = call.scope.either("Project push rule exists", of_group);
+            let group_text = "Group push rule exists, try updating";
+            let text = call.scope.choose("Project push rule exists", group_text);
             let is_later = call.service.profile.later_errors;
             if is_later {
                 ErrorResponse::invalid_record(text)
@@ -43,7 +43,7 @@ const NULL_WHILE_OFF: [&str; 3] =
 /// The attributes of this release, in the service's order.
 fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
     let edition = call.edition();
-    TABLE.push_rules.iter().filter(move |row| row.is_of(edition))
+    ATTRIBUTE_TABLE.push_rules.iter().filter(move |row| row.exists_in(edition))
 }
 
 /// A push rule as the service shows it; that of a group does not name its group.
@@ -65,7 +65,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
 }
 
 /// Stores the fields in a call, which must have some.
-fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
+fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let params = &call.params;
     params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
     let mut complaints = Complaints::default();
@@ -88,37 +88,37 @@ fn store_sent(rule: &mut Record, call: &Call<'_>) -> Result<()> {
         faults.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);
     }
-    complaints.settle()
+    complaints.into_result()
 }
 
 /// The faults of an expression.
-fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String> {
-    let longest = if call.is_from(16, 4) { longest } else { longest.min(511) };
+fn regex_complaints(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<String> {
+    let longest = if call.is_at_least(16, 4) { max_length } else { max_length.min(511) };
     // Older releases also store invalid ones.
-    let invalid = if call.is_from(18, 2) { re2::refusal(regex) } else { None };
-    length_fault(regex, longest).into_iter().chain(invalid).collect()
+    let syntax_fault = if call.is_at_least(18, 2) { re2::refusal(regex) } else { None };
+    length_fault(regex, longest).into_iter().chain(syntax_fault).collect()
 }
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
-pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
+pub(super) fn copy_group_rule(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
     let is_licensed = call.tier() >= AttributeTier::Premium;
-    for group in ids(&namespace.traversal).rev().filter(|_| is_licensed) {
-        if let Some(rule) = RULES.rows.one(call, Holder::Group(group))? {
-            let mut copy = Record { settings: rule.settings, ..Record::new(call.now()) };
-            return Ok(RULES.rows.save(call, Holder::Project(project), &mut copy)?);
+    for group in traversal_ids(&namespace.traversal).rev().filter(|_| is_licensed) {
+        if let Some(rule) = PUSH_RULES.rows.single(call, Holder::Group(group))? {
+            let mut copy = Record { settings: rule.settings, ..Record::new(call.time_text()) };
+            return Ok(PUSH_RULES.rows.save(call, Holder::Project(project), &mut copy)?);
         }
     }
     Ok(())
 }
 
 fn find(call: &CollectionCall<'_>) -> Result<Option<Record>> {
-    Ok(RULES.rows.one(call, call.scope.holder())?)
+    Ok(PUSH_RULES.rows.single(call, call.scope.holder())?)
 }
 
-/// The answer without a rule; a read of a project's is null.
+/// The answer if there is no rule: 404, but null for a read in a project.
 fn missing_rule(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
-        GroupOrProject::Project(_) if !call.writes => ErrorResponse::unsaved(),
+        GroupOrProject::Project(_) if !call.is_write => ErrorResponse::not_saved(),
         GroupOrProject::Group(_) if call.method != Method::PUT => ErrorResponse::hidden(),
         _ if call.service.profile.later_errors => ErrorResponse::not_found("Push rule"),
         _ => ErrorResponse::not_found("Push Rule"),

@@ -6,25 +6,27 @@ use matchit::Router;
 use rusqlite::Connection;
 
 use super::prelude::*;
-use super::{COLLECTIONS, NumberedRoute, all, find, router};
+use super::{COLLECTIONS, NumberedRoute, all_routes, find, router};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
-    built_in().flat_map(Collection::routes)
+    built_in_collections().flat_map(Collection::routes)
 }
 
 /// Every collection that the service has.
 pub(super) fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
-    built_in().chain(call.service.described.iter().flat_map(|described| described.collections))
+    built_in_collections().chain(
+        call.service.described_collections.iter().flat_map(|described| described.collections),
+    )
 }
 
-fn built_in() -> impl Iterator<Item = &'static Collection> {
+fn built_in_collections() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.iter().copied().flatten()
 }
 
 /// The collections of projects that a seed may fill, by the end of their paths.
 pub(crate) fn seedable() -> impl Iterator<Item = (&'static str, &'static Collection)> {
-    built_in()
+    built_in_collections()
         .filter(|collection| !collection.is_document && !collection.is_put)
         .filter_map(|collection| {
             Some((collection.path.strip_prefix("/projects/{id}/")?, collection))
@@ -37,26 +39,28 @@ pub(crate) fn find_seedable(name: &str) -> Option<&'static Collection> {
     seedable().find(|(found, _)| *found == name).map(|(_, collection)| collection)
 }
 
-/// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
-/// not only read it.
+/// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, that
+/// can also be written.
 pub fn serves(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));
     let entry_path = format!("{path}/1");
-    let writes = [Method::POST, Method::PUT, Method::PATCH];
-    writes.iter().any(|method| [&path, &entry_path].iter().any(|at| find(None, method, at).is_ok()))
+    let write_methods = [Method::POST, Method::PUT, Method::PATCH];
+    write_methods
+        .iter()
+        .any(|method| [&path, &entry_path].iter().any(|at| find(None, method, at).is_ok()))
 }
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
 #[derive(Debug)]
-pub(crate) struct Described {
+pub(crate) struct DescribedCollections {
     collections: &'static [Collection],
     pub(super) table: Router<Vec<NumberedRoute>>,
 }
 
-impl Described {
+impl DescribedCollections {
     /// The described collections that the sandbox does not have itself; `None` if there are none.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
-        collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
+        collections.retain(|collection| !serves(&collection.path.replace("{id}", ":id")));
         for collection in &mut collections {
             collection.rows = Records(
                 format!("told_{}", collection.rows.0.replace('/', "__").replace(['{', '}'], "_"))
@@ -67,17 +71,18 @@ impl Described {
         let routes: &'static [Route] =
             collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
         let paths = routes.iter().map(|route| (format!("/api/v4{}", route.path), route));
-        let table = router((all().count()..).zip(paths));
+        let table = router((all_routes().count()..).zip(paths));
         (!collections.is_empty()).then(|| &*Box::leak(Box::new(Self { collections, table })))
     }
 }
 
 /// Creates missing tables for all collections; each row belongs to one project or group.
-pub(crate) fn make_room(
+pub(crate) fn create_missing_tables(
     db: &Connection,
-    described: Option<&Described>,
+    described: Option<&DescribedCollections>,
 ) -> Result<(), rusqlite::Error> {
-    let collections = built_in().chain(described.iter().flat_map(|all| all.collections));
+    let collections =
+        built_in_collections().chain(described.iter().flat_map(|all| all.collections));
     let tables: BTreeSet<&str> = collections.map(|collection| collection.rows.0).collect();
     for name in tables {
         db.execute_batch(&format!(

@@ -17,9 +17,9 @@ const MIRRORS: Collection = Collection {
     entry: "mirror_id",
     required: &["url"],
     fields: &[
-        RowField { only_new: true, ..RowField::new("url", Form::Text) },
+        RowField { is_create_only: true, ..RowField::new("url", Form::Text) },
         RowField { preset: "false", ..RowField::new("enabled", Form::Flag) },
-        RowField { preset: "false", ..RowField::new(PROTECTED, Form::Flag) },
+        RowField { preset: "false", ..RowField::new(PROTECTED_ONLY, Form::Flag) },
         RowField::new("keep_divergent_refs", Form::Flag),
         RowField {
             preset: r#""password""#,
@@ -29,10 +29,10 @@ const MIRRORS: Collection = Collection {
         RowField {
             tier: AttributeTier::Premium,
             since: Some(REGEX_SINCE),
-            ..RowField::new(REGEX, Form::Text)
+            ..RowField::new(BRANCH_REGEX, Form::Text)
         },
     ],
-    shows: &[
+    extra_members: &[
         ("update_status", r#""none""#),
         ("last_update_at", "null"),
         ("last_update_started_at", "null"),
@@ -47,47 +47,47 @@ const MIRRORS: Collection = Collection {
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
-        refuse_if(!call.is_from(16, 11), ErrorResponse::no_route)?;
+        refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
         let mirror =
             CollectionCall { collection: &MIRRORS, scope: &project(call)?, call }.find()?;
-        refuse_if(!mirror.is_set("enabled"), || ErrorResponse::refused(DISABLED))?;
+        refuse_if(!mirror.is_set("enabled"), || ErrorResponse::bad_request_message(DISABLED_TEXT))?;
         Ok(Answer::no_content())
     }),
     MIRRORS.route(Method::GET, "/projects/{id}/remote_mirrors/{mirror_id}/public_key", PUBLIC_KEY),
 ];
 
-const DISABLED: &str =
+const DISABLED_TEXT: &str =
     "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
 /// Nothing is pushed, so all mirrors may have the same key.
 const PUBLIC_KEY: Verb = Verb::Custom(|call| {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-    let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
+    let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_at_least(17, 9);
     refuse_if(!has_key, ErrorResponse::hidden)?;
     Answer::ok(&json!({ "public_key": key }))
 });
 
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// The user name that is no secret in a URL.
-const GIT: &str = "git";
-const STARS: &str = "*****";
-const PROTECTED: &str = "only_protected_branches";
-const REGEX: &str = "mirror_branch_regex";
+const GIT_USER: &str = "git";
+const MASK: &str = "*****";
+const PROTECTED_ONLY: &str = "only_protected_branches";
+const BRANCH_REGEX: &str = "mirror_branch_regex";
 const REGEX_SINCE: Release = Release::new(16, 2);
 
 /// The project. A caller without the right gets 401 here, not 403.
 fn project(call: &Call<'_>) -> Result<GroupOrProject> {
     let project = call.project_as(0)?;
     refuse_if(call.level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
-    if call.writes {
+    if call.is_write {
         call.check_writable(&project)?;
     }
     Ok(GroupOrProject::Project(Box::new(project)))
 }
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
-    let mut body = without(call.plain(mirror), &["created_at", "updated_at"]);
+    let mut body = remove_members(call.plain_json(mirror), &["created_at", "updated_at"]);
     body["url"] = mask_credentials(mirror.text("url")).into();
-    set_if(&mut body, call.release() >= OBSERVED, "host_keys", json!([]));
+    set_if(&mut body, call.release() >= OBSERVED_RELEASE, "host_keys", json!([]));
     body
 }
 
@@ -97,44 +97,44 @@ pub(super) fn mask_credentials(text: &str) -> String {
         let pattern = Regex::new("^([^:]*://)([^/?#:]*)(:[^/?#]*)?@");
         pattern.expect("a test masks credentials")
     });
-    let starred = CREDENTIALS.replace(text, |found: &Captures<'_>| {
-        let name = if found[2] == *GIT { GIT } else { STARS };
-        let password = found.get(3).map(|_| format!(":{STARS}")).unwrap_or_default();
+    let masked_url = CREDENTIALS.replace(text, |found: &Captures<'_>| {
+        let name = if found[2] == *GIT_USER { GIT_USER } else { MASK };
+        let password = found.get(3).map(|_| format!(":{MASK}")).unwrap_or_default();
         format!("{}{name}{password}@", &found[1])
     });
-    starred.into_owned()
+    masked_url.into_owned()
 }
 
-/// Refuses a URL that cannot be called, in the name of a field.
+/// Refuses a URL that the service could not call; the complaint names this field.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
-    match urls::refused(url, &SCHEMES, instance::reach(call)?) {
+    match urls::url_refusal(url, &SCHEMES, instance::allowed_reach(call)?) {
         _ if url.is_empty() => Err(ErrorResponse::model(field, "can't be blank")),
-        Some(why) => Err(ErrorResponse::model(field, why)),
+        Some(refusal) => Err(ErrorResponse::model(field, refusal)),
         None => Ok(()),
     }
 }
 
-/// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
-/// that is sent replaces the other.
+/// Completes the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
+/// exclude each other: the one that is sent replaces the other.
 fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
-    for name in ["enabled", PROTECTED] {
+    for name in ["enabled", PROTECTED_ONLY] {
         mirror.set(name, mirror.is_set(name));
     }
-    if call.params.has(REGEX)
+    if call.params.has(BRANCH_REGEX)
         && call.release() >= REGEX_SINCE
         && call.tier() >= AttributeTier::Premium
     {
-        call.params.exclude([PROTECTED, REGEX])?;
-        if let Some(refusal) = re2::refusal(mirror.text(REGEX)) {
-            return Err(ErrorResponse::model(REGEX, refusal));
+        call.params.refuse_both([PROTECTED_ONLY, BRANCH_REGEX])?;
+        if let Some(refusal) = re2::refusal(mirror.text(BRANCH_REGEX)) {
+            return Err(ErrorResponse::model(BRANCH_REGEX, refusal));
         }
-        if !mirror.text(REGEX).is_empty() {
-            mirror.set(PROTECTED, false);
+        if !mirror.text(BRANCH_REGEX).is_empty() {
+            mirror.set(PROTECTED_ONLY, false);
         }
     }
-    if mirror.is_set(PROTECTED) {
-        mirror.set(REGEX, Value::Null);
+    if mirror.is_set(PROTECTED_ONLY) {
+        mirror.set(BRANCH_REGEX, Value::Null);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use regex::Regex;
 
 use super::prelude::*;
-use super::protected_tags::covering;
+use super::protected_tags::covering_grants;
 use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -22,13 +22,13 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The repository of a project.
-pub(super) fn repository_of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
+pub(super) fn open_repository<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
     Repository { db: call.db, project: project.id }
 }
 
 /// The project of a call that reads code: everybody who sees it may, but guests not in a private
 /// one.
-pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
+pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
     refuse_if(!call.may_use(&project, "repository_access_level")?, ErrorResponse::forbidden)?;
     Ok(project)
@@ -41,63 +41,63 @@ pub(super) fn new_commit(call: &Call<'_>, message: &str) -> Commit {
         message: message.to_owned(),
         author_name: author.map_or("undrift", |user| &user.name).to_owned(),
         author_email: author.map_or("", |user| &user.email).to_owned(),
-        created_at: call.now().to_owned(),
+        created_at: call.time_text().to_owned(),
         ..Commit::default()
     }
 }
 
 /// The message of the first commit.
-const INITIAL: &str = "Initial commit";
+const INITIAL_MESSAGE: &str = "Initial commit";
 
-/// The contents of a new project that is not empty: those of the project that it `copies`, or one
+/// The contents of a new project that is not empty: a copy of those of `source_project`, or one
 /// commit.
 pub(super) fn create_contents(
     call: &Call<'_>,
     project: &Project,
-    copies: Option<i64>,
-    readme: bool,
+    source_project: Option<i64>,
+    has_readme: bool,
 ) -> Result<()> {
-    let repository = repository_of(call, project);
-    if let Some(source) = copies {
+    let repository = open_repository(call, project);
+    if let Some(source) = source_project {
         return Ok(repository.copy_from(source)?);
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);
     let file = CommitAction { path: "README.md", content: Some((text.as_bytes(), false)) };
-    let files = &[file][..usize::from(readme)];
-    Ok(repository.commit(&branch, new_commit(call, INITIAL), files)?)
+    let files = &[file][..usize::from(has_readme)];
+    Ok(repository.commit(&branch, new_commit(call, INITIAL_MESSAGE), files)?)
 }
 
 /// Creates a branch, as the default one if there was none. It is not protected.
-pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    let repository = repository_of(call, project);
+pub(crate) fn add_seed_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
+    let repository = open_repository(call, project);
     if repository.find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
     let head = repository.resolve(&default_branch(call, project)?)?;
     if let Some(head) = head {
-        return Ok(repository.point(branch, &head.id)?);
+        return Ok(repository.set_branch(branch, &head.id)?);
     }
-    repository.commit(branch, new_commit(call, INITIAL), &[])?;
+    repository.commit(branch, new_commit(call, INITIAL_MESSAGE), &[])?;
     set_first_branch(call, project, branch)
 }
 
 /// The first commit of a project makes its branch the default one.
 pub(super) fn set_first_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    call.set("projects", project.id, "empty_repo", false)?;
+    call.set_column("projects", project.id, "empty_repo", false)?;
     let mut attributes = project.attributes(call.db)?;
     attributes.insert("default_branch".to_owned(), branch.into());
-    Ok(project.save_attributes(call.db, &attributes, call.now())?)
+    Ok(project.save_attributes(call.db, &attributes, call.time_text())?)
 }
 
 /// Moves the repository to a new default branch, which must exist.
 pub(super) fn change_head(
     call: &Call<'_>,
     project: &Project,
-    former: &str,
+    former_branch: &str,
     branch: &str,
 ) -> Result<()> {
-    if branch == former || repository_of(call, project).find(BRANCHES, branch)?.is_some() {
+    if branch == former_branch || open_repository(call, project).find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
     Err(ErrorResponse::model(
@@ -106,7 +106,7 @@ pub(super) fn change_head(
     ))
 }
 
-/// The name of the default branch; an empty project has one too.
+/// The name of the default branch; an empty project also has one.
 pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String> {
     let attributes = project.attributes(call.db)?;
     let name = attributes.get("default_branch").and_then(Value::as_str);
@@ -118,20 +118,20 @@ pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Resu
     may_act(call, project, branch, &[ProtectedAction::Push])
 }
 
-/// True if the caller may do one of these things with a branch: on a protected one by a grant,
-/// otherwise as a developer.
+/// True if the caller may perform one of these actions on a branch. A protected branch needs a grant,
+/// others need the level developer.
 fn may_act(
     call: &Call<'_>,
     project: &Project,
     branch: &str,
     actions: &[ProtectedAction],
 ) -> Result<bool> {
-    let covering = Protection::covering(call, project, branch)?;
+    let covering = Protection::list_covering(call, project, branch)?;
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
     }
-    let granted = covering.iter().flat_map(|one| &one.grants);
-    grants::is_granted(call, project, granted.filter(|grant| actions.contains(&grant.action)))
+    let grants = covering.iter().flat_map(|one| &one.grants);
+    grants::is_granted(call, project, grants.filter(|grant| actions.contains(&grant.action)))
 }
 
 /// A commit as the service shows it.
@@ -150,37 +150,38 @@ fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
         "committer_email": commit.author_email,
         "committed_date": commit.created_at,
         "trailers": {},
-        "web_url": format!("{}/{}/-/commit/{}", call.base, project.full_path, commit.id),
+        "web_url": format!("{}/{}/-/commit/{}", call.base_url, project.full_path, commit.id),
     })
 }
 
 /// A branch as the service shows it.
 fn json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Value> {
-    let covering = Protection::covering(call, project, &branch.name)?;
+    let covering = Protection::list_covering(call, project, &branch.name)?;
     let mut body = protected_branches::branch_flags(&covering);
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
     body["merged"] = false.into();
     body["default"] = (branch.name == default_branch(call, project)?).into();
     body["can_push"] = may_push(call, project, &branch.name)?.into();
-    body["web_url"] = format!("{}/{}/-/tree/{}", call.base, project.full_path, branch.name).into();
+    body["web_url"] =
+        format!("{}/{}/-/tree/{}", call.base_url, project.full_path, branch.name).into();
     Ok(body)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
+    let project = readable_project(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| ErrorResponse::invalid("regex"))?;
-    let mut branches = repository_of(call, &project).all(BRANCHES)?;
+    let mut branches = open_repository(call, &project).list_refs(BRANCHES)?;
     branches.retain(|branch| {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
     });
-    page::list_of(call, &branches, |branch| json(call, &project, branch))
+    page::list_objects(call, &branches, |branch| json(call, &project, branch))
 }
 
-/// True if a search matches a name: anywhere in it, or at the places of `^` and `$`.
+/// True if a name contains a search text; `^` at its start and `$` at its end anchor it there.
 fn is_found(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
@@ -192,7 +193,7 @@ fn is_found(name: &str, search: &str) -> bool {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
+    let project = readable_project(call)?;
     Answer::ok(&json(call, &project, &requested_branch(call, &project)?)?)
 }
 
@@ -202,13 +203,13 @@ fn requested_branch(call: &Call<'_>, project: &Project) -> Result<GitRef> {
 }
 
 fn find_branch(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    repository_of(call, project)
+    open_repository(call, project)
         .find(BRANCHES, name)?
         .ok_or_else(|| ErrorResponse::not_found("Branch"))
 }
 
 fn find_tag(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    repository_of(call, project).find(TAGS, name)?.ok_or_else(|| ErrorResponse::not_found("Tag"))
+    open_repository(call, project).find(TAGS, name)?.ok_or_else(|| ErrorResponse::not_found("Tag"))
 }
 
 /// Refuses to remove a protected branch or tag for callers who are no maintainers.
@@ -220,7 +221,7 @@ fn check_removable(
 ) -> Result<()> {
     refuse_if(is_protected && call.level_in(project)? < MAINTAINER, || {
         let plural = if noun == "tag" { "tags" } else { "branches" };
-        ErrorResponse::refused(format!(
+        ErrorResponse::bad_request_message(format!(
             "You are not allowed to delete protected {plural} from this project. \
              Only a project maintainer or owner can delete a protected {noun}."
         ))
@@ -232,20 +233,24 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["branch", "ref"])?;
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || ErrorResponse::refused("Branch name is invalid"))?;
-    let repository = repository_of(call, &project);
+    refuse_if(!is_ref_name(&name), || {
+        ErrorResponse::bad_request_message("Branch name is invalid")
+    })?;
+    let repository = open_repository(call, &project);
     refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
-        ErrorResponse::refused("Branch already exists")
+        ErrorResponse::bad_request_message("Branch already exists")
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
-        return Err(ErrorResponse::refused(format!("Invalid reference name: {reference}")));
+        return Err(ErrorResponse::bad_request_message(format!(
+            "Invalid reference name: {reference}"
+        )));
     };
     if !may_act(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])? {
-        return Err(ErrorResponse::refused(format!(
+        return Err(ErrorResponse::bad_request_message(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));
     }
-    repository.point(&name, &commit.id)?;
+    repository.set_branch(&name, &commit.id)?;
     Answer::created(&json(call, &project, &find_branch(call, &project, &name)?)?)
 }
 
@@ -259,9 +264,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
             "Cannot remove HEAD branch",
         ));
     }
-    let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
+    let is_protected = !Protection::list_covering(call, &project, &branch.name)?.is_empty();
     check_removable(call, &project, is_protected, "branch")?;
-    repository_of(call, &project).remove(BRANCHES, &branch.name)?;
+    open_repository(call, &project).remove(BRANCHES, &branch.name)?;
     Ok(Answer::no_content())
 }
 
@@ -270,20 +275,21 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = requested_branch(call, &project)?;
-    let stored_protection = Protection::named(call, Holder::Project(project.id), &branch.name)?;
+    let stored_protection =
+        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?;
     let preset = stored_protection.is_none().then_some(false);
     let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
         name: branch.name.clone(),
-        updated_at: call.now().to_owned(),
+        updated_at: call.time_text().to_owned(),
         ..Protection::default()
     });
     for (action, flag) in [
         (ProtectedAction::Push, "developers_can_push"),
         (ProtectedAction::Merge, "developers_can_merge"),
     ] {
-        if let Some(developers) = call.params.flag(flag)?.or(preset) {
-            let level = if developers { DEVELOPER } else { MAINTAINER };
+        if let Some(are_developers_allowed) = call.params.flag(flag)?.or(preset) {
+            let level = if are_developers_allowed { DEVELOPER } else { MAINTAINER };
             protection.grants.retain(|grant| grant.action != action);
             protection.grants.push(Grant::new(action, level));
         }
@@ -296,7 +302,9 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = requested_branch(call, &project)?;
-    if let Some(protection) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
+    if let Some(protection) =
+        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?
+    {
         protection.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)
@@ -310,30 +318,31 @@ fn tag_json(call: &Call<'_>, project: &Project, tag: &GitRef) -> Result<Value> {
         "target": tag.commit.id,
         "commit": commit_json(call, project, &tag.commit),
         "release": null,
-        "protected": !covering(call, project.id, &tag.name)?.is_empty(),
+        "protected": !covering_grants(call, project.id, &tag.name)?.is_empty(),
         "created_at": (!tag.message.is_empty()).then_some(&tag.created_at),
     }))
 }
 
 fn list_tags(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
+    let project = readable_project(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
-    let by_name =
-        call.params.one_of("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
-    let upwards = call.params.one_of("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
-    let mut tags = repository_of(call, &project).all(TAGS)?;
-    if !by_name {
+    let is_by_name =
+        call.params.allowed_text("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
+    let is_ascending =
+        call.params.allowed_text("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
+    let mut tags = open_repository(call, &project).list_refs(TAGS)?;
+    if !is_by_name {
         tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
     }
-    if !upwards {
+    if !is_ascending {
         tags.reverse();
     }
     tags.retain(|tag| is_found(&tag.name, &search));
-    page::list_of(call, &tags, |tag| tag_json(call, &project, tag))
+    page::list_objects(call, &tags, |tag| tag_json(call, &project, tag))
 }
 
 fn show_tag(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
+    let project = readable_project(call)?;
     let tag = find_tag(call, &project, call.segment("tag_name"))?;
     Answer::ok(&tag_json(call, &project, &tag)?)
 }
@@ -344,22 +353,22 @@ fn create_tag(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("tag_name")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = call.params.text("message")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || ErrorResponse::refused("Tag name invalid"))?;
-    let repository = repository_of(call, &project);
+    refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message("Tag name invalid"))?;
+    let repository = open_repository(call, &project);
     refuse_if(repository.find(TAGS, &name)?.is_some(), || {
-        ErrorResponse::refused(format!("Tag {name} already exists"))
+        ErrorResponse::bad_request_message(format!("Tag {name} already exists"))
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
-        return Err(ErrorResponse::refused(format!("Target {reference} is invalid")));
+        return Err(ErrorResponse::bad_request_message(format!("Target {reference} is invalid")));
     };
-    let protections = covering(call, project.id, &name)?;
+    let protections = covering_grants(call, project.id, &name)?;
     if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
     {
-        return Err(ErrorResponse::refused(
+        return Err(ErrorResponse::bad_request_message(
             "You are not allowed to create this tag as it is protected.",
         ));
     }
-    repository.add_tag(&name, &message, &commit.id, call.now())?;
+    repository.add_tag(&name, &message, &commit.id, call.time_text())?;
     Answer::created(&tag_json(call, &project, &find_tag(call, &project, &name)?)?)
 }
 
@@ -367,8 +376,8 @@ fn remove_tag(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let tag = find_tag(call, &project, call.segment("tag_name"))?;
     call.check_unmodified(&tag.commit.created_at)?;
-    let is_protected = !covering(call, project.id, &tag.name)?.is_empty();
+    let is_protected = !covering_grants(call, project.id, &tag.name)?.is_empty();
     check_removable(call, &project, is_protected, "tag")?;
-    repository_of(call, &project).remove(TAGS, &tag.name)?;
+    open_repository(call, &project).remove(TAGS, &tag.name)?;
     Ok(Answer::no_content())
 }

@@ -1,8 +1,9 @@
 //! Plain collections: an entry is one row of a table, and all collections share the same functions.
 //! A [`Collection`] describes the differences.
 //!
-//! The sandbox's own collections are its reading of the service. A caller may describe others
-//! ([`SandboxConfig::collections`](crate::SandboxConfig::collections)), of which the sandbox knows nothing else.
+//! The sandbox's own collections follow the real service. The caller of [`start`](crate::start) may describe
+//! further ones ([`SandboxConfig::collections`](crate::SandboxConfig::collections)); their description is all
+//! that the sandbox has about them.
 //!
 //! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
@@ -22,9 +23,9 @@ pub struct Collection {
     /// The name of that segment in answers: `id`, a field, or another name for the id.
     pub key: &'static str,
     /// The level needed to read, where `scope` checks it.
-    pub reads: i64,
+    pub read_level: i64,
     /// The level needed to write.
-    pub writes: i64,
+    pub write_level: i64,
     /// The lowest licence with this collection.
     pub tier: AttributeTier,
     /// The first release with this collection.
@@ -36,11 +37,11 @@ pub struct Collection {
     /// The fields.
     pub fields: &'static [RowField],
     /// For a collection below the entries of another one: the path parameter for the id of the parent.
-    pub below: &'static str,
+    pub parent_parameter: &'static str,
     /// The field of the parent that contains the list, if there is no list request.
-    pub within: &'static str,
+    pub parent_field: &'static str,
     /// Further members in answers, as JSON.
-    pub shows: &'static [(&'static str, &'static str)],
+    pub extra_members: &'static [(&'static str, &'static str)],
     /// True if a single entry can be read.
     pub is_shown: bool,
     /// True if entries can be edited.
@@ -48,7 +49,7 @@ pub struct Collection {
     /// True if an edit is a PATCH.
     pub is_patched: bool,
     /// True if one answer has the whole list.
-    pub unpaged: bool,
+    pub is_unpaged: bool,
     /// True if it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
     /// True if it has at most one entry, which has no name in its path.
@@ -59,22 +60,22 @@ pub struct Collection {
     pub is_put: bool,
     /// True if no request creates or removes an entry.
     pub is_fixed_set: bool,
-    /// True if a project may remove an entry that does not exist, unless a dialect says otherwise.
+    /// True if removing an entry that does not exist succeeds in a project, except in one dialect.
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
-    /// How many entries a project, and a group, has at most, with the word for them and the refusal.
-    pub(super) limit: Option<Limit>,
+    /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
+    pub(super) limit: Option<EntryLimit>,
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
-    pub(super) closed_by: &'static [&'static [&'static str]],
+    pub(super) required_features: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
     /// Entries of other places shown here, each with `inherited`.
     pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
-    /// Further work of a write: it completes a row with the fields of the call, before the row
-    /// joins or replaces the stored ones.
+    /// A further step of a write: it completes a row that has the fields of the call, before the row
+    /// is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
     pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
@@ -87,9 +88,9 @@ pub struct Collection {
     pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
 
-type Limit = (&'static str, [i64; 2], fn(String) -> ErrorResponse);
+type EntryLimit = (&'static str, [i64; 2], fn(String) -> ErrorResponse);
 
-/// Marks a row that belongs to another place.
+/// The key that marks a row of another project or group.
 pub(super) const INHERITED: &str = "inherited";
 
 impl Collection {
@@ -100,26 +101,26 @@ impl Collection {
     ///
     /// If it starts with something else.
     pub const fn new(path: &'static str) -> Self {
-        let of_project = path.as_bytes()[1] == b'p';
-        let holder_prefix = if of_project { "/projects/{id}/" } else { "/groups/{id}/" };
+        let is_project_path = path.as_bytes()[1] == b'p';
+        let holder_prefix = if is_project_path { "/projects/{id}/" } else { "/groups/{id}/" };
         Self {
             path,
             entry: "entry",
             key: "id",
-            reads: REPORTER,
-            writes: MAINTAINER,
+            read_level: REPORTER,
+            write_level: MAINTAINER,
             tier: AttributeTier::Free,
             since: None,
             required: &[],
             unique: &[],
             fields: &[],
-            below: "",
-            within: "",
-            shows: &[],
+            parent_parameter: "",
+            parent_field: "",
+            extra_members: &[],
             is_shown: true,
             is_edited: true,
             is_patched: false,
-            unpaged: false,
+            is_unpaged: false,
             is_document: false,
             is_single: false,
             is_silent: false,
@@ -128,19 +129,20 @@ impl Collection {
             is_idempotent: false,
             rows: Records(path.split_at(holder_prefix.len()).1),
             limit: None,
-            closed_by: &[],
+            required_features: &[],
             scope: |collection, call| {
-                let level = if call.writes { collection.writes } else { collection.reads };
-                GroupOrProject::writable_by(call, [level; 2])
+                let level =
+                    if call.is_write { collection.write_level } else { collection.read_level };
+                GroupOrProject::from_call_reading_archived(call, [level; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
             complete: |call, row| call.check_unique(row),
             filter: |_, _| Ok(()),
             check_removal: |call, row| call.check_unmodified(&row.updated_at),
-            find: |call| call.select(call.stored()?),
+            find: |call| call.find_in(call.stored_rows()?),
             not_found: ErrorResponse::no_record,
-            json: |call, row| call.with_names(row),
+            json: |call, row| call.json_with_names(row),
         }
     }
 
@@ -151,7 +153,7 @@ impl Collection {
         } else {
             self.path
         };
-        let has_list = is_list && !self.is_single && self.within.is_empty();
+        let has_list = is_list && !self.is_single && self.parent_field.is_empty();
         let is_removed = is_list && !self.is_fixed_set;
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
         let operations = [
@@ -165,7 +167,7 @@ impl Collection {
         operations.map(|(_, method, path, verb)| self.route(method, path, verb))
     }
 
-    /// A further operation, or a further path of one.
+    /// A further operation, or another path for an existing one.
     pub(super) const fn route(
         &'static self,
         method: Method,
@@ -186,7 +188,8 @@ impl Collection {
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
         let scope = (self.scope)(self, call)?;
         if let GroupOrProject::Project(project) = &scope {
-            let is_closed = any(self.closed_by, |set| call.are_off(project, set))?;
+            let is_closed =
+                try_any(self.required_features, |set| call.are_features_off(project, set))?;
             refuse_if(is_closed, ErrorResponse::forbidden)?;
         }
         call.require_tier(self.tier).map(|()| scope)
@@ -195,7 +198,7 @@ impl Collection {
     /// True if it is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
         let remainder = self.path.strip_prefix(other.path);
-        !self.below.is_empty() && remainder.is_some_and(|rest| rest.starts_with("/{"))
+        !self.parent_parameter.is_empty() && remainder.is_some_and(|rest| rest.starts_with("/{"))
     }
 
     /// The parameter that names an entry of a seed.
@@ -207,7 +210,7 @@ impl Collection {
     fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.form {
             Form::Named(_) => field.name == self.key,
-            _ => field.shown == self.key,
+            _ => field.answer_name == self.key,
         })
     }
 }
@@ -249,29 +252,29 @@ impl<'a> CollectionCall<'a> {
             Verb::Show => {
                 let row = self.find().or_else(|not_found| {
                     let inherited = (self.collection.inherited)(self)?;
-                    self.select(inherited).map_err(|_| not_found)
+                    self.find_in(inherited).map_err(|_| not_found)
                 })?;
                 let mut body = self.json(&row)?;
                 for collection in all_collections(self).filter(|other: &&Collection| {
-                    !other.within.is_empty() && other.is_below(self.collection)
+                    !other.parent_field.is_empty() && other.is_below(self.collection)
                 }) {
                     let nested_call = Self { collection, ..*self };
-                    let rows = nested_call.stored()?;
-                    body[collection.within] =
+                    let rows = nested_call.stored_rows()?;
+                    body[collection.parent_field] =
                         rows.iter().map(|row| nested_call.json(row)).collect::<Result<_>>()?;
                 }
                 Answer::ok(&body)
             }
             Verb::Create => {
                 self.params.require(self.collection.required)?;
-                let mut row = Record::new(self.now());
+                let mut row = Record::new(self.time_text());
                 self.save(&mut row)?;
-                self.check_number()?;
+                self.check_count()?;
                 Answer::created(&self.json(&row)?)
             }
             Verb::Update => {
                 let mut row = match self.find() {
-                    Err(_) if self.collection.is_put => self.new_named()?,
+                    Err(_) if self.collection.is_put => self.new_row()?,
                     found => found?,
                 };
                 self.save(&mut row)?;
@@ -280,7 +283,7 @@ impl<'a> CollectionCall<'a> {
             }
             Verb::Remove => {
                 let row = match self.find() {
-                    Err(failure) if self.may_be_absent(&failure) => return Ok(Answer::no_content()),
+                    Err(failure) if self.can_be_absent(&failure) => return Ok(Answer::no_content()),
                     found => found?,
                 };
                 (self.collection.check_removal)(self, &row)?;
@@ -295,19 +298,22 @@ impl<'a> CollectionCall<'a> {
         (self.collection.json)(self, row)
     }
 
-    /// Refuses a new entry if there are too many with it.
-    fn check_number(&self) -> Result<()> {
-        let Some((noun, [of_project, of_group], refused)) = self.collection.limit else {
+    /// Refuses a new entry that would exceed the maximum number.
+    fn check_count(&self) -> Result<()> {
+        let Some((noun, [project_limit, group_limit], refusal)) = self.collection.limit else {
             return Ok(());
         };
-        let limit = self.scope.either(of_project, of_group);
+        let limit = self.scope.choose(project_limit, group_limit);
         refuse_if(self.collection.rows.count(self, self.scope.holder())? > limit, || {
-            refused(format!("Maximum number of {} {noun} ({limit}) exceeded", self.scope.name()))
+            refusal(format!(
+                "Maximum number of {} {noun} ({limit}) exceeded",
+                self.scope.type_name()
+            ))
         })
     }
 
     /// True if removing an entry that does not exist succeeds.
-    fn may_be_absent(&self, failure: &ErrorResponse) -> bool {
+    fn can_be_absent(&self, failure: &ErrorResponse) -> bool {
         self.collection.is_idempotent
             && failure.status == StatusCode::NOT_FOUND
             && matches!(self.scope, GroupOrProject::Project(_))
@@ -320,7 +326,7 @@ impl<'a> CollectionCall<'a> {
         let Some(parent) = collections.find(|other| self.collection.is_below(other)) else {
             return Ok(());
         };
-        let id = self.segment_id(self.collection.below)?;
+        let id = self.segment_id(self.collection.parent_parameter)?;
         parent
             .rows
             .find(self, self.scope.holder(), id)?
@@ -329,8 +335,8 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
-    pub(super) fn stored(&self) -> Result<Vec<Record>> {
-        let Collection { below, rows, .. } = *self.collection;
+    pub(super) fn stored_rows(&self) -> Result<Vec<Record>> {
+        let Collection { parent_parameter: below, rows, .. } = *self.collection;
         let rows = rows.all(self, self.scope.holder())?;
         let mut rows = try_filter(rows, |row| self.target_exists(row))?;
         if !below.is_empty() {
@@ -340,36 +346,37 @@ impl<'a> CollectionCall<'a> {
         Ok(rows)
     }
 
-    /// True if the object exists that identifies a row, if one does. Without it the row is gone.
+    /// False if an object identifies the row and this object no longer exists. Such a row counts as
+    /// removed.
     pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
             Some(RowField { form: Form::Named(kind), name, .. }) => {
-                !kind.shown(self, &row.value(name))?.is_null()
+                !kind.shown_name(self, &row.value(name))?.is_null()
             }
             _ => true,
         })
     }
 
     /// Stores the fields in the call.
-    pub(super) fn take(&self, row: &mut Record) -> Result<()> {
+    pub(super) fn store_params(&self, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
-        for field in self.collection.fields.iter().filter(|field| is_new || !field.only_new) {
+        for field in self.collection.fields.iter().filter(|field| is_new || !field.is_create_only) {
             if field.is_sent(self, is_new) {
-                row.set(field.name, field.sent(self, row.settings.get(field.name))?);
-            } else if field.resets || (is_new && field.preset != "null") {
+                row.set(field.name, field.sent_value(self, row.settings.get(field.name))?);
+            } else if field.is_reset_by_edit || (is_new && field.preset != "null") {
                 row.set(field.name, field.preset());
             }
         }
         Ok(())
     }
 
-    /// A row with its fields, and with names in place of ids.
-    fn with_names(&self, row: &Record) -> Result<Value> {
-        let (mut body, key) = (self.plain(row), self.collection.key);
+    /// A row with its fields as answers show it, with names in place of ids.
+    fn json_with_names(&self, row: &Record) -> Result<Value> {
+        let (mut body, key) = (self.plain_json(row), self.collection.key);
         for field in self.collection.fields {
             if let Form::Named(kind) = field.form {
                 let id = row.value(field.name);
-                body[field.shown] = kind.shown(self, &id)?;
+                body[field.answer_name] = kind.shown_name(self, &id)?;
                 set_if(&mut body, field.name == key, key, id);
             }
         }
@@ -377,15 +384,15 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// A row with its fields.
-    pub(super) fn plain(&self, row: &Record) -> Value {
-        let Collection { key, fields, shows, .. } = *self.collection;
+    pub(super) fn plain_json(&self, row: &Record) -> Value {
+        let Collection { key, fields, extra_members: shows, .. } = *self.collection;
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());
         let id = if key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
         body.insert(key.to_owned(), id);
-        for field in fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(self)) {
+        for field in fields.iter().filter(|f| !f.answer_name.is_empty() && f.exists(self)) {
             let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
-            body.insert(field.shown.to_owned(), value);
+            body.insert(field.answer_name.to_owned(), value);
         }
         for (name, json) in shows {
             body.insert((*name).to_owned(), serde_json::from_str(json).unwrap_or_default());
@@ -401,17 +408,17 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// A new row with the name in the path.
-    fn new_named(&self) -> Result<Record> {
+    fn new_row(&self) -> Result<Record> {
         let Collection { required, key, entry, .. } = *self.collection;
         self.params.require(required)?;
-        let mut row = Record::new(self.now());
+        let mut row = Record::new(self.time_text());
         row.set(self.collection.key_field().map_or(key, |field| field.name), self.segment(entry));
         Ok(row)
     }
 
-    pub(super) fn select(&self, mut rows: Vec<Record>) -> Result<Record> {
+    pub(super) fn find_in(&self, mut rows: Vec<Record>) -> Result<Record> {
         if self.collection.is_document {
-            return Ok(rows.pop().unwrap_or_else(|| Record::new(self.now())));
+            return Ok(rows.pop().unwrap_or_else(|| Record::new(self.time_text())));
         }
         let name = self.segment(self.collection.entry);
         let matching_row = match self.collection.key_field() {
@@ -428,7 +435,7 @@ impl<'a> CollectionCall<'a> {
     }
 
     fn list(&self) -> Result<Answer> {
-        let mut listed_rows = self.stored()?;
+        let mut listed_rows = self.stored_rows()?;
         let inherited = (self.collection.inherited)(self)?;
         if !inherited.is_empty() {
             listed_rows.extend(inherited);
@@ -440,16 +447,16 @@ impl<'a> CollectionCall<'a> {
             listed_rows.retain(|row| value.as_ref().is_none_or(|value| row.text(name) == value));
         }
         (self.collection.filter)(self, &mut listed_rows)?;
-        if self.collection.unpaged {
+        if self.collection.is_unpaged {
             Answer::ok(&listed_rows.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
         } else {
-            page::list_of(self, &listed_rows, |row| self.json(row))
+            page::list_objects(self, &listed_rows, |row| self.json(row))
         }
     }
 
     pub(super) fn save(&self, row: &mut Record) -> Result<()> {
-        self.take(row)?;
-        let below = self.collection.below;
+        self.store_params(row)?;
+        let below = self.collection.parent_parameter;
         if !below.is_empty() {
             row.set(below, self.segment_id(below)?);
         }
@@ -457,19 +464,21 @@ impl<'a> CollectionCall<'a> {
         self.store(row)
     }
 
-    /// Stores a row as it is.
+    /// Stores a row without completing it.
     pub(super) fn store(&self, row: &mut Record) -> Result<()> {
         Ok(self.collection.rows.save(self, self.scope.holder(), row)?)
     }
 
     pub(super) fn check_unique(&self, row: &Record) -> Result<()> {
         let Some(first_field) = self.collection.unique.first() else { return Ok(()) };
-        let mut twins = self.stored()?;
-        twins.retain(|other| other.id != row.id);
+        let mut equal_rows = self.stored_rows()?;
+        equal_rows.retain(|other| other.id != row.id);
         for name in self.collection.unique {
-            twins.retain(|other| other.settings.get(*name) == row.settings.get(*name));
+            equal_rows.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        refuse_if(!twins.is_empty(), || ErrorResponse::model(first_field, "has already been taken"))
+        refuse_if(!equal_rows.is_empty(), || {
+            ErrorResponse::model(first_field, "has already been taken")
+        })
     }
 }
 
@@ -486,7 +495,7 @@ pub(crate) enum Verb {
 }
 
 /// An object without some of its members.
-pub(super) fn without(mut body: Value, names: &[&str]) -> Value {
+pub(super) fn remove_members(mut body: Value, names: &[&str]) -> Value {
     if let Value::Object(members) = &mut body {
         members.retain(|name, _| !names.contains(&name.as_str()));
     }

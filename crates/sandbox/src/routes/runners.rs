@@ -1,4 +1,4 @@
-//! Runners that exist, and which projects have them. Nothing registers or changes one here.
+//! Runners, and their assignment to projects. Only a seed creates runners; no operation changes one.
 
 use super::prelude::*;
 
@@ -46,12 +46,12 @@ impl Runner {
 
     fn assign(&self, call: &Call<'_>, project: i64) -> Result<()> {
         let sql = "INSERT INTO runner_projects (runner_id, project_id) VALUES (?1, ?2)";
-        call.run(sql, [self.id, project]).map(drop)
+        call.execute(sql, [self.id, project]).map(drop)
     }
 
-    /// The projects that have it, the owner first.
+    /// The projects to which the runner is assigned, the owner first.
     fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
-        call.many(
+        call.query_column(
             "SELECT project_id FROM runner_projects WHERE runner_id = ?1 ORDER BY id",
             [self.id],
         )
@@ -61,15 +61,16 @@ impl Runner {
     /// administrators do not count.
     fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
-        let is_maintained = any(self.projects(call)?, |id| match Project::by_id(call.db, id)? {
-            Some(project) => Ok(call.level_of(user, &project)? >= MAINTAINER),
-            None => Ok(false),
-        })?;
+        let is_maintained =
+            try_any(self.projects(call)?, |id| match Project::by_id(call.db, id)? {
+                Some(project) => Ok(call.level_of(user, &project)? >= MAINTAINER),
+                None => Ok(false),
+            })?;
         if is_maintained {
             return Ok(true);
         }
         Ok(match Namespace::by_any(call.db, self.group_id)? {
-            Some(group) => call.memberships()?.in_namespace(&group.traversal) >= OWNER,
+            Some(group) => call.memberships()?.level_in_namespace(&group.traversal) >= OWNER,
             None => false,
         })
     }
@@ -77,9 +78,9 @@ impl Runner {
     fn json(&self) -> Value {
         let mut body = self.members("id description runner_type");
         body["is_shared"] = (self.runner_type == TYPES[0]).into();
-        let idle =
+        let idle_status =
             json!({"active": true, "paused": false, "online": false, "status": "never_contacted"});
-        extend(&mut body, idle);
+        add_members(&mut body, idle_status);
         body
     }
 }
@@ -89,32 +90,32 @@ fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
 }
 
 /// Answers the `runners` of the requested type.
-fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
-    if let Some(runner_type) = call.params.one_of("type", &TYPES)? {
+fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
+    if let Some(runner_type) = call.params.allowed_text("type", &TYPES)? {
         runners.retain(|runner| runner.runner_type == runner_type);
     }
     page::list(call, runners.iter().map(Runner::json))
 }
 
 fn list_managed(call: &Call<'_>) -> Result<Answer> {
-    answer(call, try_filter(all_runners(call)?, |runner| runner.is_managed(call))?)
+    answer_runners(call, try_filter(all_runners(call)?, |runner| runner.is_managed(call))?)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    answer(call, all_runners(call)?)
+    answer_runners(call, all_runners(call)?)
 }
 
 /// The project's own runners, and those of its groups and of the instance.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
-    let group_ids: Vec<i64> = ids(&project.namespace.traversal).collect();
+    let group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let runners = try_filter(all_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| group_ids.contains(&group))
             || runner.runner_type == TYPES[0]
             || runner.projects(call)?.contains(&project.id))
     })?;
-    answer(call, runners)
+    answer_runners(call, runners)
 }
 
 fn assign(call: &Call<'_>) -> Result<Answer> {
@@ -122,16 +123,18 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["runner_id"])?;
     let id = call.params.integer("runner_id")?.unwrap_or_default();
     let runner = Runner::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
-    refuse_if(runner.group_id.is_some(), || ErrorResponse::denied("Runner is a group runner"))?;
+    refuse_if(runner.group_id.is_some(), || {
+        ErrorResponse::forbidden_message("Runner is a group runner")
+    })?;
     refuse_if(runner.runner_type == TYPES[0], || {
         ErrorResponse::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
     refuse_if(runner.locked && !call.is_administrator(), || {
-        ErrorResponse::denied("Runner is locked")
+        ErrorResponse::forbidden_message("Runner is locked")
     })?;
     refuse_if(!call.is_administrator() && !runner.is_managed(call)?, ErrorResponse::forbidden)?;
     refuse_if(runner.projects(call)?.contains(&project), || {
-        ErrorResponse::refused(
+        ErrorResponse::bad_request_message(
             "Validation failed: Runner projects runner has already been taken - runner_error",
         )
     })?;
@@ -149,9 +152,9 @@ fn unassign(call: &Call<'_>) -> Result<Answer> {
     refuse_if(projects.first() == Some(&project), || {
         let words =
             "You cannot unassign a runner from the owner project. Delete the runner instead";
-        ErrorResponse::denied(words)
+        ErrorResponse::forbidden_message(words)
     })?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
-    call.run(sql, [runner.id, project])?;
+    call.execute(sql, [runner.id, project])?;
     Ok(Answer::no_content())
 }

@@ -26,7 +26,7 @@ pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let columns = "s.access_level, s.expires_at, s.member_role_id";
     let values = params![id, call.today()];
     let has_role =
-        matches!(holder, Holder::Group(_)) && member_roles::are_available(call, OF_GROUPS_SINCE);
+        matches!(holder, Holder::Group(_)) && member_roles::are_available(call, GROUP_ROLES_SINCE);
     let invitation = |group: Namespace, row: &Row<'_>| {
         let first_column = Namespace::WIDTH;
         let mut invitation = json!({
@@ -46,8 +46,8 @@ pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
 }
 
 /// The first releases in which an invitation has a custom role.
-const OF_GROUPS_SINCE: Release = Release::new(17, 4);
-const OF_PROJECTS_SINCE: Release = Release::new(17, 7);
+const GROUP_ROLES_SINCE: Release = Release::new(17, 4);
+const PROJECT_ROLES_SINCE: Release = Release::new(17, 7);
 
 /// An invitation in a call.
 struct Invitation {
@@ -59,15 +59,15 @@ struct Invitation {
 }
 
 impl Invitation {
-    fn of(call: &Call<'_>) -> Result<Self> {
+    fn from_call(call: &Call<'_>) -> Result<Self> {
         call.params.require_all(&[Need::Sent("group_id"), Need::Listed("group_access")])?;
         let level = call
             .params
-            .number_of("group_access", |level| terms::valid_level(call, level, false))?;
+            .allowed_integer("group_access", |level| terms::is_valid_level(call, level, false))?;
         Ok(Self {
             group: call.params.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
-            expires_at: call.params.day("expires_at")?,
+            expires_at: call.params.date_text("expires_at")?,
             role: None,
         })
     }
@@ -76,48 +76,53 @@ impl Invitation {
     fn store(&mut self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.key();
         let is_of_group = matches!(holder, Holder::Group(_));
-        let since = if is_of_group { OF_GROUPS_SINCE } else { OF_PROJECTS_SINCE };
+        let since = if is_of_group { GROUP_ROLES_SINCE } else { PROJECT_ROLES_SINCE };
         self.role = member_roles::role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
         // An expired invitation still has its row.
-        let ended = format!(
+        let expired_sql = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
-        call.run(&ended, params![id, self.group, call.today()])?;
+        call.execute(&expired_sql, params![id, self.group, call.today()])?;
         let sql = format!(
             "INSERT INTO shares ({column}, invited_id, access_level, expires_at, member_role_id)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING RETURNING id"
         );
-        call.maybe(&sql, params![id, self.group, self.level, self.expires_at, self.role])
+        call.query_optional(&sql, params![id, self.group, self.level, self.expires_at, self.role])
     }
 }
 
-/// The refusal of an impossible invitation, for any reason.
-fn refused() -> ErrorResponse {
+/// The refusal of an invitation that is not possible; it is the same for all reasons.
+fn share_refusal() -> ErrorResponse {
     ErrorResponse::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
 /// True if the root of a hierarchy allows `invited`: it can allow only its own groups.
-fn allows(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
-    let root = protection::root(inviting);
-    if !inviting.is_group() || root == protection::root(invited) {
+fn allows_invitation(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
+    let root = protection::root_group_id(inviting);
+    if !inviting.is_group() || root == protection::root_group_id(invited) {
         return Ok(true);
     }
     let setting = "prevent_sharing_groups_outside_hierarchy";
-    Ok(!OF_GROUPS.is_on(call.db, root, setting)?)
+    Ok(!GROUP_SETTINGS.is_on(call.db, root, setting)?)
 }
 
 fn share(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let mut invitation = Invitation::of(call)?;
+    let mut invitation = Invitation::from_call(call)?;
     let namespace = &project.namespace;
     let is_locked = namespace.is_group() && group_settings::is_share_locked(call, namespace.id)?;
-    refuse_if(is_locked, || ErrorResponse::refused("The project sharing with group is disabled"))?;
+    refuse_if(is_locked, || {
+        ErrorResponse::bad_request_message("The project sharing with group is disabled")
+    })?;
     let invited = Namespace::by_id(call.db, invitation.group)?
         .filter(Namespace::is_group)
-        .ok_or_else(refused)?;
-    refuse_if(!call.sees_group(&invited)? || !allows(call, namespace, &invited)?, refused)?;
+        .ok_or_else(share_refusal)?;
+    refuse_if(
+        !call.sees_group(&invited)? || !allows_invitation(call, namespace, &invited)?,
+        share_refusal,
+    )?;
     refuse_if(invitation.level > call.level_in(&project)?, ErrorResponse::forbidden)?;
-    refuse_if(ids(&namespace.traversal).any(|above| above == invited.id), || {
+    refuse_if(traversal_ids(&namespace.traversal).any(|above| above == invited.id), || {
         ErrorResponse::conflict(
             "Project cannot be shared with the group it is in or one of its ancestors.",
         )
@@ -132,35 +137,38 @@ fn share(call: &Call<'_>) -> Result<Answer> {
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
     });
-    let has_role = member_roles::are_available(call, OF_PROJECTS_SINCE);
+    let has_role = member_roles::are_available(call, PROJECT_ROLES_SINCE);
     set_if(&mut body, has_role, member_roles::ROLE, invitation.role);
     Answer::created(&body)
 }
 
-/// Only owners may end the invitation of a group as an owner. A caller who may not end an invitation
-/// to a group gets the answer of a success, but it stays.
+/// Removes an invitation. Only owners may remove one with the level owner. In a group, a caller who may
+/// not remove it gets the answer of a success, but the invitation stays.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
-    let scope = GroupOrProject::of(call, [MAINTAINER, 0])?;
+    let scope = GroupOrProject::from_call(call, [MAINTAINER, 0])?;
     let (column, id) = scope.holder().key();
     let invited = call.segment_id("group_id")?;
-    let rest = format!("FROM shares WHERE {column} = ?1 AND invited_id = ?2");
-    let sql = format!("SELECT access_level {rest} AND (expires_at IS NULL OR expires_at >= ?3)");
-    let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
+    let clauses = format!("FROM shares WHERE {column} = ?1 AND invited_id = ?2");
+    let sql = format!("SELECT access_level {clauses} AND (expires_at IS NULL OR expires_at >= ?3)");
+    let level: Option<i64> = call.query_optional(&sql, params![id, invited, call.today()])?;
     let level = level.ok_or_else(|| ErrorResponse::not_found("Group Link"))?;
     let caller_level = scope.level(call)?;
-    refuse_if(scope.either(level > caller_level, false), ErrorResponse::forbidden)?;
-    if scope.either(true, caller_level >= OWNER) {
-        call.run(&format!("DELETE {rest}"), [id, invited])?;
+    refuse_if(scope.choose(level > caller_level, false), ErrorResponse::forbidden)?;
+    if scope.choose(true, caller_level >= OWNER) {
+        call.execute(&format!("DELETE {clauses}"), [id, invited])?;
     }
     Ok(Answer::no_content())
 }
 
-/// A caller who may not invite gets 404.
+/// Creates an invitation. A caller who may not invite gets 404.
 fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
-    let mut invitation = Invitation::of(call)?;
+    let mut invitation = Invitation::from_call(call)?;
     let invited = call.visible_group(&invitation.group.to_string())?;
-    refuse_if(call.level_in_group(&group)? < OWNER || !allows(call, &group, &invited)?, refused)?;
+    refuse_if(
+        call.level_in_group(&group)? < OWNER || !allows_invitation(call, &group, &invited)?,
+        share_refusal,
+    )?;
     let text = "Shared group The group has already been shared with this group";
     invitation
         .store(call, Holder::Group(group.id))?
@@ -181,47 +189,48 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0
          ON CONFLICT DO NOTHING";
     let (level, user) = (call.level_in(&project)?, call.user()?.id);
-    call.run(sql, params![project.id, source.id, level, call.now(), user])?;
-    let created = call.service.profile.import_members_created;
-    let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+    call.execute(sql, params![project.id, source.id, level, call.time_text(), user])?;
+    let answers_created = call.service.profile.import_members_created;
+    let status = if answers_created { StatusCode::CREATED } else { StatusCode::OK };
     Answer::with(status, &json!({ "status": "success" }))
 }
 
 /// The groups that are invited to the holder.
-fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
+fn list_invited_ids(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
     let (column, id) = holder.key();
-    find(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
+    list_active_ids(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
 }
 
-fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
+fn list_active_ids(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
     let sql = format!("{select} AND (expires_at IS NULL OR expires_at >= ?2)");
-    call.many(&sql, params![id, call.today()])
+    call.query_column(&sql, params![id, call.today()])
 }
 
 fn list_inviting(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 2), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 2), ErrorResponse::no_route)?;
     let group = call.group()?;
     let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
-    groups::list_among(call, &find(call, select, group.id)?)
+    groups::list_by_ids(call, &list_active_ids(call, select, group.id)?)
 }
 
 /// The groups invited to a project or group: directly, to the groups above, or both, depending on the
 /// call.
 fn list_invited(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 4), ErrorResponse::no_route)?;
-    let scope = GroupOrProject::seen(call)?;
-    let relations = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
+    refuse_if(!call.is_at_least(17, 4), ErrorResponse::no_route)?;
+    let scope = GroupOrProject::from_call_if_visible(call)?;
+    let relations =
+        call.params.allowed_texts("relation", &["direct", "inherited"])?.unwrap_or_default();
     let has_relation =
         |word: &str| relations.is_empty() || relations.iter().any(|other| other == word);
     let mut invited_ids = Vec::new();
     if has_relation("direct") {
-        invited_ids.extend(invited(call, scope.holder())?);
+        invited_ids.extend(list_invited_ids(call, scope.holder())?);
     }
-    for group_id in scope.above().into_iter().filter(|_| has_relation("inherited")) {
-        invited_ids.extend(invited(call, Holder::Group(group_id))?);
+    for group_id in scope.parent_group_ids().into_iter().filter(|_| has_relation("inherited")) {
+        invited_ids.extend(list_invited_ids(call, Holder::Group(group_id))?);
     }
     match scope {
-        GroupOrProject::Group(_) => groups::list_among(call, &invited_ids),
+        GroupOrProject::Group(_) => groups::list_by_ids(call, &invited_ids),
         GroupOrProject::Project(_) => {
             actions::list_locations(call, 0, |group| invited_ids.contains(&group.id))
         }
@@ -229,9 +238,9 @@ fn list_invited(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_invitable(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED, ErrorResponse::no_route)?;
+    refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
     let project = call.project_as(MAINTAINER)?;
-    let mut excluded_ids = invited(call, Holder::Project(project.id))?;
-    excluded_ids.extend(ids(&project.namespace.traversal));
+    let mut excluded_ids = list_invited_ids(call, Holder::Project(project.id))?;
+    excluded_ids.extend(traversal_ids(&project.namespace.traversal));
     actions::list_locations(call, GUEST, |group| !excluded_ids.contains(&group.id))
 }

@@ -19,7 +19,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/search", search),
 ];
 
-/// Pages by which scripts wait for a new service.
+/// Pages that scripts poll until a new service is ready.
 pub(super) const PAGES: &[Route] = &[
     get("/-/health", |_| {
         let mut answer = Answer::json(StatusCode::OK, b"GitLab OK".to_vec());
@@ -37,7 +37,7 @@ fn version(call: &Call<'_>) -> Result<Answer> {
     let release = call.release();
     let is_free = call.tier() == AttributeTier::Free;
     let mut kas = json!({ "enabled": false, "externalUrl": null, "version": null });
-    set_if(&mut kas, call.is_from(17, 6), "externalK8sProxyUrl", Value::Null);
+    set_if(&mut kas, call.is_at_least(17, 6), "externalK8sProxyUrl", Value::Null);
     Answer::ok(&json!({
         "version": format!("{release}.0-{}", if is_free { "ce" } else { "ee" }),
         "revision": "undrift",
@@ -60,46 +60,47 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let min_level = if call.params.is_set("owned_only")? { OWNER } else { 1 };
-    let owned = owned_namespaces(call, min_level)?;
-    let shows_all = call.is_administrator() || call.release() < OBSERVED;
-    let top = call.params.is_set("top_level_only")? && call.is_from(16, 8);
+    let owned_ids = owned_namespaces(call, min_level)?;
+    let shows_all = call.is_administrator() || call.release() < OBSERVED_RELEASE;
+    let is_top_only = call.params.is_set("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
     let listed_namespaces = try_filter(namespaces, |namespace| {
-        let is_listed = shows_all || owned.contains(&namespace.id);
-        let is_wanted = !top || namespace.parent_id.is_none();
+        let is_listed = shows_all || owned_ids.contains(&namespace.id);
+        let is_wanted = !is_top_only || namespace.parent_id.is_none();
         Ok(is_listed
             && is_wanted
             && namespace.full_path.to_lowercase().contains(&search)
             && call.level_in_group(namespace)? >= min_level)
     })?;
-    page::list_of(call, &listed_namespaces, |namespace| namespace_json(call, namespace))
+    page::list_objects(call, &listed_namespaces, |namespace| namespace_json(call, namespace))
 }
 
 /// A namespace as in lists; from 18.9 on with numbers that its owners see.
 fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    let mut body = namespace.brief(&call.base);
-    if call.release() < OBSERVED || call.tier() < AttributeTier::Premium {
+    let mut body = namespace.brief(&call.base_url);
+    if call.release() < OBSERVED_RELEASE || call.tier() < AttributeTier::Premium {
         return Ok(body);
     }
-    let owns = call.level_in_group(namespace)? >= OWNER;
-    let below = "IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)";
-    if owns && namespace.is_group() {
-        let members = format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {below}");
-        let projects = format!("SELECT count(*) FROM projects WHERE namespace_id {below}");
-        let [members, projects] =
-            [members, projects].map(|sql| call.one::<i64>(&sql, namespace.range()));
+    let is_owner = call.level_in_group(namespace)? >= OWNER;
+    let subtree_sql = "IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)";
+    if is_owner && namespace.is_group() {
+        let members =
+            format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {subtree_sql}");
+        let projects = format!("SELECT count(*) FROM projects WHERE namespace_id {subtree_sql}");
+        let [members, projects] = [members, projects]
+            .map(|sql| call.query_value::<i64>(&sql, namespace.traversal_range()));
         body["members_count_with_descendants"] = members?.into();
         body["projects_count"] = projects?.into();
         body["root_repository_size"] = Value::Null;
     }
-    let seats = match (namespace.is_group(), owns) {
+    let seats = match (namespace.is_group(), is_owner) {
         (false, _) => Some(1),
-        (true, true) => Some(memberships::seats(call, namespace)?),
+        (true, true) => Some(memberships::count_seats(call, namespace)?),
         (true, false) => None,
     };
     body["billable_members_count"] = seats.into();
-    if owns {
-        extend(&mut body, json!({ "plan": "default", "trial": false, "trial_ends_on": null }));
+    if is_owner {
+        add_members(&mut body, json!({ "plan": "default", "trial": false, "trial_ends_on": null }));
     }
     Ok(body)
 }
@@ -110,7 +111,10 @@ fn owned_namespaces(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
                    AND (expires_at IS NULL OR expires_at >= ?3)";
-    Ok(call.many(sql, params![call.user()?.id, min_level, call.today()])?.into_iter().collect())
+    Ok(call
+        .query_column(sql, params![call.user()?.id, min_level, call.today()])?
+        .into_iter()
+        .collect())
 }
 
 fn namespace(call: &Call<'_>) -> Result<Answer> {
@@ -123,8 +127,8 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// True if a path is taken, at the top level or below a parent. The proposed alternative is a
-/// simple one.
+/// Answers if a path is taken, at the top level or below a parent, and proposes a free one. Its form
+/// is simpler than in the real service.
 fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let path = call.segment("id");
@@ -140,7 +144,7 @@ fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
 fn search(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require(&["scope", "search"])?;
-    match call.params.one_of("scope", &["projects", "users"])?.as_deref() {
+    match call.params.allowed_text("scope", &["projects", "users"])?.as_deref() {
         Some("users") => users::list(call),
         _ => project_list::respond(call, project_list::ProjectQuery::default()),
     }

@@ -1,4 +1,4 @@
-//! The terms of a membership: a level, until a day, with a custom role.
+//! The terms of a membership: a level, the day of its end, and a custom role.
 
 use super::member_roles::{self, Role};
 use super::prelude::*;
@@ -15,19 +15,19 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn of_level(level: i64) -> Self {
+    pub(super) fn with_level(level: i64) -> Self {
         Self { level, ..Self::default() }
     }
 
     /// The level and the expiry in a call, if the caller may grant them.
-    pub(super) fn requested(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
+    pub(super) fn from_call(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let level = requested_level(call, scope)?;
-        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::of_level(level) })
+        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::with_level(level) })
     }
 
     /// The same with the role.
-    pub(super) fn requested_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
-        let terms = Self::requested(call, scope)?;
+    pub(super) fn from_call_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
+        let terms = Self::from_call(call, scope)?;
         Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })
     }
 
@@ -42,14 +42,14 @@ impl Terms {
 }
 
 /// True if a member may have this level here.
-pub(crate) fn valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
-    let exists = level != PLANNER || call.is_from(17, 7);
-    exists && LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
+pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
+    let exists = level != PLANNER || call.is_at_least(17, 7);
+    exists && ROLE_LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
 }
 
 /// The role in a parameter, one of those in the reference (1, 2.1).
 pub(crate) fn level_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
-    call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
+    call.params.allowed_integer(name, |level| level == 0 || is_valid_level(call, level, true))
 }
 
 /// The requested level, if the caller may grant it.
@@ -59,23 +59,24 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
     let mut faults = vec!["is not included in the list"];
     if level == MINIMAL && is_below {
         faults.push("supported on top level groups only");
-    } else if valid_level(call, level, scope.either(false, true)) {
+    } else if is_valid_level(call, level, scope.choose(false, true)) {
         faults.clear();
     }
-    refuse_if(!faults.is_empty(), || ErrorResponse::models("access_level", &faults))?;
+    refuse_if(!faults.is_empty(), || ErrorResponse::model_faults("access_level", &faults))?;
     let caller_level = scope.level(call)?;
-    let maintainer_may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
-    let grants_owner = scope.either(maintainer_may, false);
+    let can_maintainer_grant =
+        call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
+    let can_grant_owner = scope.choose(can_maintainer_grant, false);
     // Planners are outside the order of roles: only owners grant the planner role.
     let is_above =
-        level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;
+        level > caller_level && !can_grant_owner || level == PLANNER && caller_level < OWNER;
     refuse_if(is_above, ErrorResponse::forbidden).map(|()| level)
 }
 
-/// The requested expiry: whether it was sent, and the day.
+/// The requested expiry: (is sent, the day).
 pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
-    let is_past = matches!(date, Some(Some(day)) if day < clock::day(call.time));
+    let is_past = matches!(date, Some(Some(day)) if day < clock::utc_day(call.time));
     refuse_if(is_past, || ErrorResponse::model("expires_at", "cannot be a date in the past"))?;
     Ok(date.map(|day| day.map(|day| day.to_string())))
 }

@@ -22,24 +22,24 @@ const SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy manage_
     read_observability read_service_ping read_user self_rotate read_repository write_repository \
     read_registry write_registry sudo";
 
-/// The use of tokens is not recorded; only the one of this call was used.
+/// The time of last use. It is not recorded: the token of this call has the present time, others null.
 pub(super) fn json(call: &Call<'_>, token: &PresentedToken) -> Value {
-    let used = call.token.as_ref().is_some_and(|used| used.id == token.id);
+    let is_used = call.token.as_ref().is_some_and(|used| used.id == token.id);
     let mut body =
         token.members("id name revoked created_at scopes user_id last_used_at active expires_at");
     body["scopes"] = token.scopes.split(',').collect();
-    body["last_used_at"] = used.then(|| call.now()).into();
+    body["last_used_at"] = is_used.then(|| call.time_text()).into();
     body["active"] = is_active(call, token).into();
-    set_if(&mut body, call.release() >= OBSERVED, "description", Value::Null);
+    set_if(&mut body, call.release() >= OBSERVED_RELEASE, "description", Value::Null);
     body
 }
 
 /// A user's token in lists; those of bots have no addresses.
 fn full_json(call: &Call<'_>, token: &PresentedToken) -> Value {
     let mut body = json(call, token);
-    if call.release() >= OBSERVED {
-        let used = !body["last_used_at"].is_null();
-        body["last_used_ips"] = if used { json!(["127.0.0.1"]) } else { json!([]) };
+    if call.release() >= OBSERVED_RELEASE {
+        let is_used = !body["last_used_at"].is_null();
+        body["last_used_ips"] = if is_used { json!(["127.0.0.1"]) } else { json!([]) };
     }
     body
 }
@@ -50,7 +50,7 @@ fn is_active(call: &Call<'_>, token: &PresentedToken) -> bool {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    Answer::created(&issue_token(call, call.named_user()?.id)?)
+    Answer::created(&issue_token(call, call.segment_user()?.id)?)
 }
 
 /// Creates the token in a call, and answers with its secret.
@@ -58,12 +58,12 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let allowed_scopes: Vec<&str> = SCOPES.split(' ').collect();
-    let scopes = call.params.words_of("scopes", &allowed_scopes)?.unwrap_or_default();
+    let scopes = call.params.allowed_texts("scopes", &allowed_scopes)?.unwrap_or_default();
     refuse_if(scopes.is_empty(), || ErrorResponse::invalid_record("Scopes can't be blank"))?;
-    let expires_at = call.params.day("expires_at")?;
+    let expires_at = call.params.date_text("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
     let (scopes, end) = (scopes.join(","), expires_at.as_deref());
-    let id = access::add_token(call.db, user, &secret, &name, &scopes, end, call.now())?;
+    let id = access::add_token(call.db, user, &secret, &name, &scopes, end, call.time_text())?;
     let mut body =
         json(call, &PresentedToken::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?);
     body["token"] = secret.into();
@@ -74,7 +74,7 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
 fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
     if !call.segment("user_id").is_empty() {
         call.administrator()?;
-        return Ok(Some(call.named_user()?.id));
+        return Ok(Some(call.segment_user()?.id));
     }
     let caller = call.user()?;
     match call.params.integer("user_id")? {
@@ -87,7 +87,8 @@ fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
 /// A page of tokens, narrowed by `state`.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let user = listed_owner(call)?;
-    let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
+    let state =
+        call.params.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
     let mut tokens = PresentedToken::list(call.db, clauses, [user])?;
     tokens.retain(|token| match state.as_str() {
@@ -98,17 +99,17 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list(call, tokens.iter().map(|token| full_json(call, token)))
 }
 
-/// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who
-/// alone may use the paths below a user.
+/// The token of `:id`, which may be `self`. Tokens of other users are 401, except for administrators.
+/// Only administrators may use the paths below a user.
 fn find_token(call: &Call<'_>) -> Result<PresentedToken> {
-    let below_user = !call.segment("user_id").is_empty();
-    let caller = if below_user { call.administrator()? } else { call.user()? };
+    let is_user_path = !call.segment("user_id").is_empty();
+    let caller = if is_user_path { call.administrator()? } else { call.user()? };
     let id = match (call.segment("id"), &call.token) {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
     match PresentedToken::by_id(call.db, id)? {
-        Some(token) if below_user && token.user_id != call.segment_id("user_id")? => {
+        Some(token) if is_user_path && token.user_id != call.segment_id("user_id")? => {
             Err(ErrorResponse::no_record())
         }
         Some(token) if caller.admin || token.user_id == caller.id => Ok(token),
@@ -119,6 +120,6 @@ fn find_token(call: &Call<'_>) -> Result<PresentedToken> {
 
 /// A revoked token stays in lists.
 fn revoke(call: &Call<'_>) -> Result<Answer> {
-    call.set("tokens", find_token(call)?.id, "revoked", true)?;
+    call.set_column("tokens", find_token(call)?.id, "revoked", true)?;
     Ok(Answer::no_content())
 }

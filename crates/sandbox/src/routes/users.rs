@@ -30,15 +30,16 @@ const DEACTIVATED: &str = "deactivated";
 /// The user with the fields for themselves and administrators.
 fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public_json(call, user, false)?;
-    let private: bool = call.one("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
+    let is_private: bool =
+        call.query_value("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
     let extra_members = json!({
         "email": user.email,
         "commit_email": user.email,
-        "identities": identities::identities_of(call, user.id)?,
+        "identities": identities::list_identities(call, user.id)?,
         "can_create_group": may_create_groups(call, user)?,
         "can_create_project": may_create_project(call, user)?,
         "two_factor_enabled": false,
-        "private_profile": private,
+        "private_profile": is_private,
         "preferred_language": "en",
         "last_sign_in_at": null,
         "current_sign_in_at": null,
@@ -46,15 +47,15 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
-    extend(&mut body, extra_members);
+    add_members(&mut body, extra_members);
     if call.is_administrator() {
-        extend(&mut body, for_administrators(call, user)?);
+        add_members(&mut body, administrator_json(call, user)?);
     }
     Ok(body)
 }
 
 /// The additional fields for administrators.
-fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
+fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let created_by = User::by_any(call.db, stored_fact(call, user, CREATED_BY)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
@@ -65,13 +66,13 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
     if call.tier() >= AttributeTier::Premium {
         // Guests take no seat in the highest tier.
         let min_level = if call.tier() >= AttributeTier::Ultimate { GUEST } else { -1 };
-        let seat =
+        let has_seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > min_level;
-        body["using_license_seat"] = seat.into();
+        body["using_license_seat"] = has_seat.into();
         body["is_auditor"] = (stored_fact(call, user, AUDITOR)? == true).into();
-        let of_groups =
+        let group_fields =
             "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
-        extend(&mut body, user.members(of_groups));
+        add_members(&mut body, user.members(group_fields));
     }
     Ok(body)
 }
@@ -79,7 +80,7 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
 /// The highest level of a user anywhere.
 fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     let sql = "SELECT max(access_level) FROM members WHERE user_id = ?1";
-    call.one(sql, [user.id])
+    call.query_value(sql, [user.id])
 }
 
 /// The day of the user's last activity. It is not recorded: for users with a valid token it is the
@@ -105,12 +106,12 @@ fn requested_fields(call: &Call<'_>, stored_user: Option<&User>) -> Result<Reque
         _ => auditor,
     };
     let nobody = User::default();
-    let current = stored_user.unwrap_or(&nobody);
+    let current_user = stored_user.unwrap_or(&nobody);
     let requested = RequestedUser {
-        email: call.params.text("email")?.unwrap_or_else(|| current.email.clone()),
-        username: call.params.text("username")?.unwrap_or_else(|| current.username.clone()),
-        name: call.params.changed("name", &current.name)?,
-        admin: call.params.flag("admin")?.unwrap_or(current.admin),
+        email: call.params.text("email")?.unwrap_or_else(|| current_user.email.clone()),
+        username: call.params.text("username")?.unwrap_or_else(|| current_user.username.clone()),
+        name: call.params.text_or_stored("name", &current_user.name)?,
+        admin: call.params.flag("admin")?.unwrap_or(current_user.admin),
         auditor,
     };
     user_rules::check(call, &requested, stored_user)?;
@@ -119,63 +120,65 @@ fn requested_fields(call: &Call<'_>, stored_user: Option<&User>) -> Result<Reque
 
 /// Settings that depend on each other and on those of the service.
 const EXTERNAL: &str = "external";
-const PROJECTS: &str = "projects_limit";
-const GROUPS: &str = "can_create_group";
+const PROJECTS_LIMIT: &str = "projects_limit";
+const CAN_CREATE_GROUP: &str = "can_create_group";
 
 /// True if a user may have one more personal project.
 pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
-    let limit = OF_USERS.set(call.db, user.id)?.get(PROJECTS).and_then(Value::as_i64);
+    let limit =
+        USER_SETTINGS.stored_values(call.db, user.id)?.get(PROJECTS_LIMIT).and_then(Value::as_i64);
     let sql = "SELECT count(*) FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                WHERE n.owner_id = ?1";
-    let count: i64 = call.one(sql, [user.id])?;
+    let count: i64 = call.query_value(sql, [user.id])?;
     Ok(limit.is_none_or(|limit| count < limit))
 }
 
 /// True if a user may create top-level groups: not while the service forbids it.
 pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
-    let may_create = instance::setting(call, GROUPS)? != Value::Bool(false);
-    Ok(may_create && OF_USERS.is_on(call.db, user.id, GROUPS)?)
+    let may_create = instance::read_setting(call, CAN_CREATE_GROUP)? != Value::Bool(false);
+    Ok(may_create && USER_SETTINGS.is_on(call.db, user.id, CAN_CREATE_GROUP)?)
 }
 
-/// Applies a change of `external`, of a new user too: external users have no projects and groups of
-/// their own; others get the service's defaults, unless the call has other values.
+/// Applies a change of `external`, also for a new user. External users cannot create projects and
+/// groups; others get the service's defaults, unless the call has other values.
 fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
-    let is_external = OF_USERS.is_on(call.db, user, EXTERNAL)?;
+    let is_external = USER_SETTINGS.is_on(call.db, user, EXTERNAL)?;
     if was_external == Some(is_external) {
         return Ok(());
     }
     let presets = if is_external {
-        [(PROJECTS, 0.into()), (GROUPS, false.into())]
+        [(PROJECTS_LIMIT, 0.into()), (CAN_CREATE_GROUP, false.into())]
     } else {
         [
-            (PROJECTS, instance::setting(call, "default_projects_limit")?),
-            (GROUPS, instance::setting(call, GROUPS)?),
+            (PROJECTS_LIMIT, instance::read_setting(call, "default_projects_limit")?),
+            (CAN_CREATE_GROUP, instance::read_setting(call, CAN_CREATE_GROUP)?),
         ]
     };
     for (name, preset) in presets {
         if is_external || !call.params.has(name) {
-            OF_USERS.put(call.db, user, name, preset)?;
+            USER_SETTINGS.put_value(call.db, user, name, preset)?;
         }
     }
     Ok(())
 }
 
 fn stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
-    Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
+    Ok(USER_SETTINGS.stored_values(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
 /// The fields for everybody who may read users. Others see less of a blocked or banned user.
 fn public_json(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
-    let settings = OF_USERS.shown(call, user.id, |row| !in_brief || row.is_in_lists())?;
-    extend(&mut body, Value::Object(settings));
-    extend(&mut body, user.members("bot job_title work_information local_time"));
+    let settings =
+        USER_SETTINGS.visible_values(call, user.id, |row| !in_brief || row.is_in_lists())?;
+    add_members(&mut body, Value::Object(settings));
+    add_members(&mut body, user.members("bot job_title work_information local_time"));
     body["job_title"] = "".into();
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let is_visible = user.state == ACTIVE || call.is_administrator();
     set_if(&mut body, is_caller || is_visible, "created_at", user.created_at.as_str());
     if is_visible && !is_caller {
-        extend(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
+        add_members(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
     Ok(body)
 }
@@ -183,12 +186,12 @@ fn public_json(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
 pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     let order =
-        params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
-    let sort = params.one_of("sort", &["asc", "desc"])?;
+        params.allowed_text("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
+    let sort = params.allowed_text("sort", &["asc", "desc"])?;
     let search = params.text("search")?.unwrap_or_default().to_lowercase();
     let conditions = filters(call)?;
-    if call.is_from(17, 0) {
-        page::Page::of(call)?.bounded("User")?;
+    if call.is_at_least(17, 0) {
+        page::Page::from_call(call)?.check_offset("User")?;
     }
     let column = match order.as_deref() {
         Some("name") => "u.name",
@@ -202,15 +205,15 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let clause = conditions.clause();
     let clauses = format!("{clause} ORDER BY {search_order}{column} {direction}, u.id {direction}");
     let sees_all = call.is_administrator();
-    let mut users = User::list(call.db, &clauses, &*conditions.bound())?;
+    let mut users = User::list(call.db, &clauses, &*conditions.bound_params())?;
     users.retain(|user| user.is_found_by(&search, sees_all));
     let json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
     };
-    if call.release() >= OBSERVED && page::is_keyset(call)? {
-        return page::keyset_of(call, &users, |user| user.id, json);
+    if call.release() >= OBSERVED_RELEASE && page::is_keyset(call)? {
+        return page::list_keyset(call, &users, |user| user.id, json);
     }
-    page::list_of(call, &users, json)
+    page::list_objects(call, &users, json)
 }
 
 /// The filters in a call for users. Some have an effect only for administrators.
@@ -221,12 +224,12 @@ fn filters(call: &Call<'_>) -> Result<SqlConditions> {
     if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
         return Err(ErrorResponse::forbidden_because("Not authorized to access /api/v4/users"));
     }
-    conditions.on("u.username = :username", ":username", username);
+    conditions.add_with_value("u.username = :username", ":username", username);
     if let Some([provider, name]) = identities::sent_identity(call)? {
         refuse_if(!sees_all, ErrorResponse::forbidden)?;
-        let has = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
+        let identity_sql = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
-        conditions.on(has, ":provider", Some(provider));
+        conditions.add_with_value(identity_sql, ":provider", Some(provider));
         conditions.bind(":name", name);
     }
     let external = if params.is_set("external")? {
@@ -235,19 +238,20 @@ fn filters(call: &Call<'_>) -> Result<SqlConditions> {
         params.is_set("exclude_external")?.then_some(false)
     };
     let is_external = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
-    conditions.on(is_external, ":external", external);
-    let exclude_active = params.is_set("exclude_active")? && call.release() >= OBSERVED;
-    conditions.add_if(exclude_active, "u.state <> 'active'");
+    conditions.add_with_value(is_external, ":external", external);
+    let excludes_active = params.is_set("exclude_active")? && call.release() >= OBSERVED_RELEASE;
+    conditions.add_if(excludes_active, "u.state <> 'active'");
     conditions.add_if(params.is_set("admins")? && sees_all, "u.admin");
     let (blocked, active) = (params.is_set("blocked")?, params.is_set("active")?);
     conditions.add_if(blocked, "u.state = 'blocked'");
     conditions.add_if(active && !blocked, "u.state = 'active'");
     conditions.add_if(!sees_all, "u.state NOT IN ('blocked', 'banned')");
-    let time =
-        |name| Ok::<_, ErrorResponse>(params.time(name)?.filter(|_| sees_all).map(clock::spell));
-    conditions.on("u.created_at > :after", ":after", time("created_after")?);
-    conditions.on("u.created_at < :before", ":before", time("created_before")?);
-    custom_attributes::filter(call, &mut conditions, "c.user_id = u.id");
+    let time = |name| {
+        Ok::<_, ErrorResponse>(params.time(name)?.filter(|_| sees_all).map(clock::format_time))
+    };
+    conditions.add_with_value("u.created_at > :after", ":after", time("created_after")?);
+    conditions.add_with_value("u.created_at < :before", ":before", time("created_before")?);
+    custom_attributes::add_filter(call, &mut conditions, "c.user_id = u.id");
     Ok(conditions)
 }
 
@@ -256,14 +260,18 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let sees_more = call.is_administrator() || is_caller && call.release() < OBSERVED;
-    if !sees_more {
+    let can_see_all_fields =
+        call.is_administrator() || is_caller && call.release() < OBSERVED_RELEASE;
+    if !can_see_all_fields {
         return Answer::ok(&public_json(call, &user, true)?);
     }
     let mut body = full_json(call, &user)?;
     if call.is_administrator() {
         body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
-        extend(&mut body, user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"));
+        add_members(
+            &mut body,
+            user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"),
+        );
         body["sign_in_count"] = 0.into();
         body["trial"] = false.into();
     }
@@ -281,77 +289,80 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     identities::sent_identity(call)?;
     let requested_user = requested_fields(call, None)?;
     let RequestedUser { username, name, email, admin, .. } = &requested_user;
-    let new_user = User { admin: *admin, ..User::active(username, name, email) };
-    let id = new_user.insert(call.db, call.now())?;
-    if instance::setting(call, "user_default_external")? == true {
-        OF_USERS.put(call.db, id, EXTERNAL, true)?;
+    let new_user = User { admin: *admin, ..User::new_active(username, name, email) };
+    let id = new_user.insert(call.db, call.time_text())?;
+    if instance::read_setting(call, "user_default_external")? == true {
+        USER_SETTINGS.put_value(call.db, id, EXTERNAL, true)?;
     }
-    OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
+    USER_SETTINGS.put_value(call.db, id, CREATED_BY, call.user()?.id)?;
     if !call.params.is_set("skip_confirmation")? {
-        OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
+        USER_SETTINGS.put_value(call.db, id, UNCONFIRMED, true)?;
     }
-    Answer::created(&store_rest(call, id, &requested_user, None)?)
+    Answer::created(&store_user_params(call, id, &requested_user, None)?)
 }
 
-/// Stores the rest of a call for a user, whose external state was this before; none is new.
-fn store_rest(
+/// Stores the remaining fields of a call for a user. `was_external` is the user's external state
+/// before the call; `None` means a new user.
+fn store_user_params(
     call: &Call<'_>,
     id: i64,
     requested_user: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
-    let observed = call.release() >= OBSERVED;
-    let dropped: &[&str] = if observed && was_external.is_none() { &["organization"] } else { &[] };
-    OF_USERS.take(call, id, Accepts::Edit, dropped)?;
-    if observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
-        OF_USERS.put(call.db, id, EXTERNAL, Value::Null)?;
+    let is_observed = call.release() >= OBSERVED_RELEASE;
+    let ignored_names: &[&str] =
+        if is_observed && was_external.is_none() { &["organization"] } else { &[] };
+    USER_SETTINGS.store_params(call, id, Accepts::Edit, ignored_names)?;
+    if is_observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
+        USER_SETTINGS.put_value(call.db, id, EXTERNAL, Value::Null)?;
     }
     apply_external(call, id, was_external)?;
-    identities::store_sent(call, id)?;
+    identities::store_identity(call, id)?;
     if let Some(auditor) = requested_user.auditor {
-        OF_USERS.put(call.db, id, AUDITOR, auditor)?;
+        USER_SETTINGS.put_value(call.db, id, AUDITOR, auditor)?;
     }
-    avatars::store_sent(call, Holder::User(id), &call.params)?;
+    avatars::store_avatar(call, Holder::User(id), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
     full_json(call, &user)
 }
 
-/// A new name also renames the personal namespace and everything in it. A new e-mail address waits
-/// for its confirmation, which never comes here, unless the call does without.
+/// Edits a user. A new username also renames the personal namespace and everything in it. A new e-mail
+/// address has no effect until it is confirmed, which never happens here, unless the call skips that.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     identities::sent_identity(call)?;
-    let user = call.named_user()?;
+    let user = call.segment_user()?;
     let requested_user = requested_fields(call, Some(&user))?;
     let RequestedUser { username, name, email, admin, .. } = &requested_user;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
-    let private = call.params.flag("private_profile")?;
+    let is_private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
                    private_profile = coalesce(?6, private_profile)
                WHERE id = ?1";
-    call.run(sql, params![user.id, name, email, username, admin, private])?;
+    call.execute(sql, params![user.id, name, email, username, admin, is_private])?;
     if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
         let sql = "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1";
-        call.run(sql, params![namespace.id, name, username])?;
+        call.execute(sql, params![namespace.id, name, username])?;
         group_moves::update_full_paths(call, &namespace)?;
     }
-    let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    Answer::ok(&store_rest(call, user.id, &requested_user, Some(was_external))?)
+    let was_external = USER_SETTINGS.is_on(call.db, user.id, EXTERNAL)?;
+    Answer::ok(&store_user_params(call, user.id, &requested_user, Some(was_external))?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
-    let user = call.named_user()?;
+    let user = call.segment_user()?;
     refuse_if(user.id == caller.id, || ErrorResponse::bad_request("the caller cannot be deleted"))?;
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
-    let is_sole_owner = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
+    let is_sole_owner =
+        !call.params.is_set("hard_delete")? && call.query_value(sql, [user.id, OWNER])?;
     refuse_if(is_sole_owner, || {
         ErrorResponse::conflict("User cannot be removed while is the sole-owner of a group")
     })?;
     call.check_unmodified(&user.created_at)?;
-    call.run("DELETE FROM users WHERE id = ?1", [user.id])?;
+    call.execute("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
 }
 
@@ -380,7 +391,7 @@ const NOT_DEACTIVATED: UserTransition =
 const STATES: [&str; 4] = [ACTIVE, BLOCKED, DEACTIVATED, BANNED];
 
 /// The result of each action, by the user's state.
-const ACTS: [(&str, [UserTransition; 4]); 6] = [
+const STATE_ACTIONS: [(&str, [UserTransition; 4]); 6] = [
     ("block", [Becomes(BLOCKED), Stays(None), Becomes(BLOCKED), Stays(None)]),
     ("unblock", [Stays(Some(false)), Becomes(ACTIVE), NOT_UNBLOCKED, Becomes(ACTIVE)]),
     ("ban", [Becomes(BANNED), Impossible, Impossible, Impossible]),
@@ -389,25 +400,26 @@ const ACTS: [(&str, [UserTransition; 4]); 6] = [
     ("activate", [Stays(Some(true)), NOT_ACTIVATED, Becomes(ACTIVE), NOT_ACTIVATED]),
 ];
 
-fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
+fn set_state(call: &Call<'_>, action: &str) -> Result<Answer> {
     let caller = call.administrator()?;
-    let user = call.named_user()?;
-    refuse_if(act == "block" && user.id == caller.id, || {
+    let user = call.segment_user()?;
+    refuse_if(action == "block" && user.id == caller.id, || {
         ErrorResponse::forbidden_because("The API initiating user cannot be blocked by the API")
     })?;
     let is_active =
-        act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
+        action == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
-    refuse_if(is_active, || ErrorResponse::denied(text))?;
-    let outcomes = ACTS.iter().find(|(name, _)| *name == act).map_or(&[][..], |(_, of)| of);
-    match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
-        Some((_, Refused(text))) => Err(ErrorResponse::denied(*text)),
+    refuse_if(is_active, || ErrorResponse::forbidden_message(text))?;
+    let transitions =
+        STATE_ACTIONS.iter().find(|(name, _)| *name == action).map_or(&[][..], |(_, of)| of);
+    match STATES.iter().zip(transitions).find(|(state, _)| **state == user.state) {
+        Some((_, Refused(text))) => Err(ErrorResponse::forbidden_message(*text)),
         Some((state, Impossible)) => {
-            Err(ErrorResponse::denied(format!("You cannot {act} {state} users.")))
+            Err(ErrorResponse::forbidden_message(format!("You cannot {action} {state} users.")))
         }
         Some((_, Stays(answer))) => Answer::created(answer),
         Some((_, Becomes(state))) => {
-            call.set("users", user.id, "state", state)?;
+            call.set_column("users", user.id, "state", state)?;
             Answer::created(&true)
         }
         None => Answer::created(&Value::Null),
@@ -416,8 +428,8 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
 
 fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    let user = call.named_user()?;
-    let source_type = call.params.one_of("type", &["Namespace", "Project"])?;
+    let user = call.segment_user()?;
+    let source_type = call.params.allowed_text("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
                 'source_name', coalesce(n.name, p.name),
                 'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),
@@ -425,5 +437,5 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    page::list(call, call.objects(sql, params![user.id, source_type])?)
+    page::list(call, call.query_objects(sql, params![user.id, source_type])?)
 }

@@ -1,27 +1,30 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
-use super::names::{LONGEST, is_key_char, is_maskable};
+use super::names::{MAX_NAME_LENGTH, is_key_char, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
-    &[VARIABLES, Collection { path: "/groups/{id}/variables", fields: &OF_GROUPS, ..VARIABLES }];
+    &[VARIABLES, Collection { path: "/groups/{id}/variables", fields: &GROUP_FIELDS, ..VARIABLES }];
 
 /// The fields of reference 1, 2.2, and `description` (from release 16.2 on). There also is `hidden`:
 /// whether no answer contains the value (from release 17.4 on).
 const FIELDS: [RowField; 8] = [
-    RowField { preset: r#""env_var""#, ..RowField::new(TYPE, Form::Word(&["env_var", "file"])) },
-    RowField { only_new: true, trims: true, ..RowField::new("key", Form::Text) },
+    RowField {
+        preset: r#""env_var""#,
+        ..RowField::new(VARIABLE_TYPE, Form::Word(&["env_var", "file"]))
+    },
+    RowField { is_create_only: true, is_trimmed: true, ..RowField::new("key", Form::Text) },
     RowField::new("value", Form::Text),
-    RowField { preset: "false", ..RowField::new(FLAGS[0], Form::Flag) },
-    RowField { preset: "false", ..RowField::new(FLAGS[1], Form::Flag) },
-    RowField { preset: "false", ..RowField::new(FLAGS[2], Form::Flag) },
-    RowField { preset: r#""*""#, trims: true, ..RowField::new(ENVIRONMENT, Form::Text) },
+    RowField { preset: "false", ..RowField::new(FLAG_NAMES[0], Form::Flag) },
+    RowField { preset: "false", ..RowField::new(FLAG_NAMES[1], Form::Flag) },
+    RowField { preset: "false", ..RowField::new(FLAG_NAMES[2], Form::Flag) },
+    RowField { preset: r#""*""#, is_trimmed: true, ..RowField::new(ENVIRONMENT_SCOPE, Form::Text) },
     RowField { since: Some(Release::new(16, 2)), ..RowField::new("description", Form::Text) },
 ];
 
 /// Without a licence for scopes, those of groups are ignored.
-const OF_GROUPS: [RowField; 8] = {
+const GROUP_FIELDS: [RowField; 8] = {
     let mut fields = FIELDS;
     fields[6].tier = AttributeTier::Premium;
     fields
@@ -45,19 +48,19 @@ const VARIABLES: Collection = Collection {
 };
 
 /// The minimum length of a masked value.
-const SHORTEST_MASKED: usize = 8;
+const MIN_MASKED_LENGTH: usize = 8;
 
-const TYPE: &str = "variable_type";
-const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
-const ENVIRONMENT: &str = "environment_scope";
+const VARIABLE_TYPE: &str = "variable_type";
+const FLAG_NAMES: [&str; 3] = ["protected", "masked", "raw"];
+const ENVIRONMENT_SCOPE: &str = "environment_scope";
 
 fn json(call: &Call<'_>, variable: &Record) -> Value {
     let mut body = json!({});
-    for field in FIELDS.iter().filter(|field| field.is_there(call)) {
+    for field in FIELDS.iter().filter(|field| field.exists(call)) {
         body[field.name] = variable.value(field.name);
     }
     set_if(&mut body, variable.is_set("hidden"), "value", Value::Null);
-    set_if(&mut body, call.is_from(17, 4), "hidden", variable.is_set("hidden"));
+    set_if(&mut body, call.is_at_least(17, 4), "hidden", variable.is_set("hidden"));
     body
 }
 
@@ -69,13 +72,13 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     let letters = "can contain only letters, digits";
     let key = variable.text("key");
     faults.add_if(key.is_empty(), "key", "can't be blank");
-    faults.check_length("key", key, LONGEST);
+    faults.check_length("key", key, MAX_NAME_LENGTH);
     faults.add_if(
         key.is_empty() || !key.chars().all(is_key_char),
         "key",
         format!("{letters} and '_'."),
     );
-    let scope = variable.text(ENVIRONMENT);
+    let scope = variable.text(ENVIRONMENT_SCOPE);
     faults.add_if(scope.is_empty(), "environment_scope", "can't be blank");
     faults.add_if(
         scope.is_empty()
@@ -83,28 +86,30 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
         "environment_scope",
         format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
-    faults.check_length("description", variable.text("description"), LONGEST);
+    faults.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
     faults.add_if(
         variable.is_set("masked") && !can_be_masked(variable, profile),
         "value",
         "is invalid",
     );
-    faults.settle()
+    faults.into_result()
 }
 
-/// True if a value can be masked: long enough, on one line, and, unless raw, of characters that are
-/// never expanded.
+/// True if a value can be masked: it is long enough, on one line, and, unless it is raw, has only
+/// characters that are never expanded.
 fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
-    let anything = variable.is_set("raw") && !profile.raw_masks_plainly;
+    let allows_any_character = variable.is_set("raw") && !profile.raw_masks_plainly;
     let value = variable.text("value");
-    value.chars().count() >= SHORTEST_MASKED
-        && value.chars().all(|c| if anything { !c.is_whitespace() } else { is_maskable(c) })
+    value.chars().count() >= MIN_MASKED_LENGTH
+        && value
+            .chars()
+            .all(|c| if allows_any_character { !c.is_whitespace() } else { is_maskable(c) })
 }
 
 /// Refuses a variable whose key and scope are taken.
 fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
-    // Only the database limits it, and only for groups.
-    let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
+    // The only limit is that of the column in the database, and only for groups.
+    let is_long = variable.text(ENVIRONMENT_SCOPE).chars().count() > MAX_NAME_LENGTH;
     refuse_if(is_long && matches!(call.scope, GroupOrProject::Group(_)), || {
         ErrorResponse::internal(&"the scope is too long")
     })?;
@@ -115,17 +120,22 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
 
 /// True if another variable has the key and the scope.
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
-    let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
-    let scope = variable.text(ENVIRONMENT);
-    Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == scope))
+    let same_key_variables =
+        VARIABLES.rows.with_text(call, call.scope.holder(), "key", variable.text("key"))?;
+    let scope = variable.text(ENVIRONMENT_SCOPE);
+    Ok(same_key_variables
+        .iter()
+        .any(|other| other.id != variable.id && other.text(ENVIRONMENT_SCOPE) == scope))
 }
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
 /// disabled, also for reads.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::writable_by(call, [MAINTAINER, OWNER])?;
+    let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER])?;
     match &scope {
-        GroupOrProject::Project(project) if call.are_off(project, PIPELINES)? => {
+        GroupOrProject::Project(project)
+            if call.are_features_off(project, PIPELINE_FEATURES)? =>
+        {
             Err(ErrorResponse::forbidden())
         }
         _ => Ok(scope),
@@ -133,11 +143,11 @@ fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
 }
 
 /// The feature of a project that pipelines, and what they use, need.
-pub(super) const PIPELINES: &[&str] = &["builds_access_level"];
+pub(super) const PIPELINE_FEATURES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
 fn not_found(scope: &GroupOrProject) -> ErrorResponse {
-    ErrorResponse::not_found(scope.either("Variable", "GroupVariable"))
+    ErrorResponse::not_found(scope.choose("Variable", "GroupVariable"))
 }
 
 /// The scope filter in a call.
@@ -154,10 +164,12 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key in the call, the least recently changed one first.
 fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut twins = VARIABLES.rows.with(call, call.scope.holder(), "key", call.segment("key"))?;
-    twins.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
-    twins.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
-    Ok(twins)
+    let mut variables =
+        VARIABLES.rows.with_text(call, call.scope.holder(), "key", call.segment("key"))?;
+    variables
+        .retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT_SCOPE) == filter));
+    variables.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
+    Ok(variables)
 }
 
 /// The one variable with the key, and with the scope in the filter, if there is one.
@@ -171,8 +183,8 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
     variables.pop().ok_or_else(|| not_found(call.scope))
 }
 
-/// The variable that PUT changes. That of a group is found by key alone: among several, any one.
-/// Later releases use the filter, but also fall back to any one.
+/// The variable that PUT changes. In a group it is found by key alone, and any one is taken if there
+/// are several. Later releases use the filter, and take any one if the filter finds none.
 fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.service.profile.optional_variable_value {
@@ -181,8 +193,9 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
         return find(call);
     }
     let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
-    let filtered = find_by_key(call, filter)?;
-    let variables = if filtered.is_empty() { find_by_key(call, None)? } else { filtered };
+    let filtered_variables = find_by_key(call, filter)?;
+    let variables =
+        if filtered_variables.is_empty() { find_by_key(call, None)? } else { filtered_variables };
     variables.into_iter().next().ok_or_else(|| not_found(call.scope))
 }
 
@@ -196,17 +209,17 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
             }
         }
     }
-    for name in [TYPE, "protected"] {
+    for name in [VARIABLE_TYPE, "protected"] {
         refuse_if(variable.value(name).is_null(), || ErrorResponse::not_null(name))?;
     }
-    if is_new && call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
+    if is_new && call.is_at_least(17, 4) && call.params.is_set("masked_and_hidden")? {
         variable.set("hidden", true);
         variable.set("masked", true);
     }
     check(variable, &call.service.profile)?;
-    // A dialect that resets what a call leaves out compares with what is left then.
-    let refused = Some(call.service.profile.put_resets_omitted_flags);
-    if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == refused {
+    // A dialect resets fields that the call omits. Then the comparison uses the reset values.
+    let refused_value = Some(call.service.profile.put_resets_omitted_flags);
+    if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == refused_value {
         return Err(ErrorResponse::model(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",

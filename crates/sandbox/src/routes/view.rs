@@ -13,20 +13,20 @@ use super::prelude::*;
 use super::{avatars, custom_attributes, group_settings, shares};
 
 /// A JSON object, written member by member to a text. A page has a hundred projects with sixty
-/// members each, so none is built elsewhere first.
+/// members each, so the members are not collected in a map first.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectWriter(Vec<u8>);
 
 impl ObjectWriter {
     /// Starts a member; its value follows. Names are plain words.
-    fn name(&mut self, name: &str) -> &mut Vec<u8> {
+    fn start_member(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         self.0.extend_from_slice(&[b"\"", name.as_bytes(), b"\":"].concat());
         &mut self.0
     }
 
     fn set(&mut self, name: &str, value: impl Serialize) -> Result<()> {
-        serde_json::to_writer(self.name(name), &value)
+        serde_json::to_writer(self.start_member(name), &value)
             .map_err(|error| ErrorResponse::internal(&error))
     }
 
@@ -34,23 +34,23 @@ impl ObjectWriter {
         if is_shown { self.set(name, value) } else { Ok(()) }
     }
 
-    /// A text without characters to escape: hosts, paths and words.
-    fn plain(&mut self, name: &str, text: Arguments<'_>) {
-        self.name(name).extend_from_slice(format!("\"{text}\"").as_bytes());
+    /// Writes a text that has no characters to escape: a host, a path or a word.
+    fn set_plain(&mut self, name: &str, text: Arguments<'_>) {
+        self.start_member(name).extend_from_slice(format!("\"{text}\"").as_bytes());
     }
 
-    fn object(&mut self, name: &str, value: Self) {
-        self.name(name).extend_from_slice(&value.text());
+    fn set_object(&mut self, name: &str, value: Self) {
+        self.start_member(name).extend_from_slice(&value.into_text());
     }
 
-    /// The whole object; it has a member.
-    pub(crate) fn text(mut self) -> Vec<u8> {
+    /// Ends the object, which must have a member, and returns its text.
+    pub(crate) fn into_text(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
     }
 
-    pub(crate) fn value(self) -> Result<Value> {
-        serde_json::from_slice(&self.text()).map_err(|error| ErrorResponse::internal(&error))
+    pub(crate) fn into_value(self) -> Result<Value> {
+        serde_json::from_slice(&self.into_text()).map_err(|error| ErrorResponse::internal(&error))
     }
 }
 
@@ -59,7 +59,7 @@ impl ObjectWriter {
 pub(crate) struct Extras {
     /// The caller's roles: in reads of projects.
     pub(crate) permissions: bool,
-    /// Why an import failed: in answers for single projects.
+    /// The error of a failed import: in answers for single projects.
     pub(crate) import_error: bool,
     pub(crate) license: bool,
     pub(crate) statistics: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Extras {
 impl Extras {
     /// The default for reads, with `license`, `statistics` and `with_custom_attributes` from the
     /// call, the last for administrators only.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
+    pub(crate) fn from_call(call: &Call<'_>) -> Result<Self> {
         Ok(Self {
             permissions: true,
             import_error: false,
@@ -80,22 +80,26 @@ impl Extras {
         })
     }
 
-    /// Those of the answer to a create or an edit.
-    pub(crate) fn saved() -> Self {
+    /// The members of the answer to a create or an edit.
+    pub(crate) fn for_saved_project() -> Self {
         Self { import_error: true, ..Self::default() }
     }
 }
 
 /// The simple form.
-pub(crate) fn simple(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
-    let stored = attributes(call, project)?;
+pub(crate) fn simple_form(
+    call: &Call<'_>,
+    project: &Project,
+    extras: Extras,
+) -> Result<ObjectWriter> {
+    let attributes = effective_attributes(call, project)?;
     let level = call.level_in(project)?;
-    let view = ProjectView { call, project, attributes: &stored, level, extras };
+    let view = ProjectView { call, project, attributes: &attributes, level, extras };
     let mut body = view.simple_members()?;
-    body.set_if(call.is_from(18, 2), "visibility", &project.visibility)?;
-    if call.release() >= OBSERVED {
+    body.set_if(call.is_at_least(18, 2), "visibility", &project.visibility)?;
+    if call.release() >= OBSERVED_RELEASE {
         view.repository_members(&mut body)?;
-        let storage = &stored["repository_storage"];
+        let storage = &attributes["repository_storage"];
         body.set_if(call.is_administrator(), "repository_storage", storage)?;
         view.custom_members(&mut body)?;
     }
@@ -103,15 +107,19 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, extras: Extras) -> Resu
 }
 
 /// The effective attributes, together with the groups above.
-fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
+fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut stored = serde_json::from_str(&project.attributes_json).unwrap_or_default();
-    group_settings::add_inherited(call, project, &mut stored)?;
+    group_settings::add_inherited_attributes(call, project, &mut stored)?;
     Ok(stored)
 }
 
 /// The full form.
-pub(crate) fn full(call: &Call<'_>, project: &Project, extras: Extras) -> Result<ObjectWriter> {
-    let stored = attributes(call, project)?;
+pub(crate) fn full_form(
+    call: &Call<'_>,
+    project: &Project,
+    extras: Extras,
+) -> Result<ObjectWriter> {
+    let stored = effective_attributes(call, project)?;
     let level = call.level_in(project)?;
     let view = ProjectView { call, project, attributes: &stored, level, extras };
     let mut body = view.simple_members()?;
@@ -126,24 +134,27 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, extras: Extras) -> Result
     body.set("visibility", &project.visibility)?;
     body.set("archived", call.is_archived(project)?)?;
     body.set("empty_repo", project.empty_repo)?;
-    body.plain("container_registry_image_prefix", format_args!("{}/{image}", host(call)));
-    body.set("import_status", project.import_status_at(call.now()))?;
-    body.object("_links", view.links());
+    body.set_plain(
+        "container_registry_image_prefix",
+        format_args!("{}/{image}", client_host(call)),
+    );
+    body.set("import_status", project.import_status_at(call.time_text()))?;
+    body.set_object("_links", view.links());
     body.set("shared_with_groups", shares)?;
     if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
         body.set("permissions", view.permissions(user)?)?;
     }
-    for (name, value) in view.other_attributes() {
+    for (name, value) in view.full_form_attributes() {
         body.set(name, value)?;
     }
     // A project sends no e-mails because of its own setting or that of a group above.
-    if call.is_from(16, 3) {
+    if call.is_at_least(16, 3) {
         let name = "emails_disabled";
         let is_off = stored.get(name) == Some(&Value::Bool(true))
-            || call.is_set_above(&project.namespace, name, true)?;
+            || call.is_set_in_hierarchy(&project.namespace, name, true)?;
         body.set(name, is_off)?;
     }
-    let observed = call.release() >= OBSERVED;
+    let observed = call.release() >= OBSERVED_RELEASE;
     body.set_if(observed, "updated_at", &project.updated_at)?;
     body.set_if(observed, "description_html", description_html(&stored))?;
     view.maintainers_members(&mut body)?;
@@ -161,30 +172,30 @@ impl ProjectView<'_> {
         }
         body.set("runners_token", &project.runners_token)?;
         body.set("import_url", import_url(self.attributes))?;
-        body.set_if(call.is_from(15, 9), "import_type", Value::Null)?;
-        let error = project.import_error_at(call.now());
+        body.set_if(call.is_at_least(15, 9), "import_type", Value::Null)?;
+        let error = project.import_error_at(call.time_text());
         body.set_if(self.extras.import_error, "import_error", error)
     }
 
     /// The members of the simple form.
     fn simple_members(&self) -> Result<ObjectWriter> {
         let Self { call, project, .. } = self;
-        let host = host(call);
+        let host = client_host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        let (base, path) = (call.base.as_str(), project.full_path.as_str());
+        let (base, path) = (call.base_url.as_str(), project.full_path.as_str());
         let mut body = ObjectWriter::default();
         body.set("id", project.id)?;
         body.set("name", &project.name)?;
         body.set("name_with_namespace", project.full_name())?;
-        body.plain("path", format_args!("{}", project.path));
-        body.plain("path_with_namespace", format_args!("{path}"));
-        body.plain("created_at", format_args!("{}", project.created_at));
-        body.plain("ssh_url_to_repo", format_args!("git@{name}:{path}.git"));
-        body.plain("http_url_to_repo", format_args!("{base}/{path}.git"));
-        body.plain("web_url", format_args!("{base}/{path}"));
+        body.set_plain("path", format_args!("{}", project.path));
+        body.set_plain("path_with_namespace", format_args!("{path}"));
+        body.set_plain("created_at", format_args!("{}", project.created_at));
+        body.set_plain("ssh_url_to_repo", format_args!("git@{name}:{path}.git"));
+        body.set_plain("http_url_to_repo", format_args!("{base}/{path}.git"));
+        body.set_plain("web_url", format_args!("{base}/{path}"));
         body.set("avatar_url", avatar_url(call, project))?;
         body.set("star_count", project.star_count)?;
-        body.plain("last_activity_at", format_args!("{}", project.last_activity_at));
+        body.set_plain("last_activity_at", format_args!("{}", project.last_activity_at));
         body.set("namespace", project.namespace.brief(base))?;
         self.simple_attributes().try_for_each(|(name, value)| body.set(name, value))?;
         Ok(body)
@@ -193,8 +204,8 @@ impl ProjectView<'_> {
     /// The members for callers who may read the repository.
     fn repository_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
-        if self.reads_code() {
-            let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base, project.full_path);
+        if self.can_read_code() {
+            let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base_url, project.full_path);
             body.set("forks_count", project.forks_count)?;
             body.set("readme_url", (!project.empty_repo).then_some(readme))?;
         }
@@ -205,15 +216,15 @@ impl ProjectView<'_> {
     fn optional_members(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
-            body.set("owner", owner(call, id, &project.namespace)?)?;
+            body.set("owner", owner_json(call, id, &project.namespace)?)?;
         }
         for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
             body.set_if(call.shows_deletion(), name, &project.marked_for_deletion_on)?;
         }
         if let Some(upstream) = project.forked_from_id
-            && let Some(upstream) = upstream_of(call, upstream, self.extras)?
+            && let Some(upstream) = upstream_json(call, upstream, self.extras)?
         {
-            body.object("forked_from_project", upstream);
+            body.set_object("forked_from_project", upstream);
         }
         Ok(())
     }
@@ -224,7 +235,7 @@ impl ProjectView<'_> {
             body.set_if(self.extras.license, name, Value::Null)?;
         }
         if self.extras.statistics && self.level >= REPORTER {
-            let observed = self.call.release() >= OBSERVED;
+            let observed = self.call.release() >= OBSERVED_RELEASE;
             let registry = observed.then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
             body.set("statistics", sizes.collect::<BTreeMap<_, _>>())?;
@@ -243,14 +254,14 @@ impl ProjectView<'_> {
 
     /// The URLs of a project's parts.
     fn links(&self) -> ObjectWriter {
-        let address = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
+        let address = format!("{}/api/v4/projects/{}", self.call.base_url, self.project.id);
         let mut links = ObjectWriter::default();
-        links.plain("self", format_args!("{address}"));
-        links.plain("repo_branches", format_args!("{address}/repository/branches"));
+        links.set_plain("self", format_args!("{address}"));
+        links.set_plain("repo_branches", format_args!("{address}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
-            if !is_feature || self.uses(&format!("{name}_access_level")) {
-                links.plain(name, format_args!("{address}/{name}"));
+            if !is_feature || self.can_use(&format!("{name}_access_level")) {
+                links.set_plain(name, format_args!("{address}/{name}"));
             }
         }
         links
@@ -260,10 +271,10 @@ impl ProjectView<'_> {
     fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct_level = call.direct_level(caller.id, project.id)?;
-        let inherited = call.memberships()?.in_namespace(&project.namespace.traversal);
+        let inherited_level = call.memberships()?.level_in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-        let inherited = (inherited > 0).then(|| role(inherited));
+        let inherited = (inherited_level > 0).then(|| role(inherited_level));
         Ok(json!({ "project_access": direct_level.map(role), "group_access": inherited }))
     }
 }
@@ -284,25 +295,25 @@ fn description_html(attributes: &Map<String, Value>) -> String {
     let Some(last) = text.lines().last().map(|line| line.chars().count()) else {
         return String::new();
     };
-    let (lines, text) = (text.lines().count(), escaped(text));
+    let (lines, text) = (text.lines().count(), escape_html(text));
     format!(r#"<p data-sourcepos="1:1-{lines}:{last}" dir="auto">{text}</p>"#)
 }
 
 /// A text in HTML.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The host that the client used, with its port.
-fn host<'a>(call: &'a Call<'_>) -> &'a str {
-    call.base.split_once("://").map_or("", |(_, host)| host)
+fn client_host<'a>(call: &'a Call<'_>) -> &'a str {
+    call.base_url.split_once("://").map_or("", |(_, host)| host)
 }
 
 /// The owner of a personal namespace: the short form of a user, before 16.5 with further fields of
 /// the reference (1, 2.8).
-fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
+fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
     let user = User::by_id(call.db, id)?.map(|user| user.brief(call));
-    if call.is_from(16, 5) {
+    if call.is_at_least(16, 5) {
         return Ok(user.into());
     }
     let mut body = json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at });
@@ -315,13 +326,13 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
+fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut brief = simple(call, &upstream, extras)?;
-    if call.release() < OBSERVED {
+    let mut brief = simple_form(call, &upstream, extras)?;
+    if call.release() < OBSERVED_RELEASE {
         brief.set("forks_count", upstream.forks_count)?;
         brief.set("license_url", Value::Null)?;
         brief.set("license", Value::Null)?;
@@ -337,7 +348,7 @@ pub(super) const STATISTICS: &str = "commit_count storage_size repository_size w
 /// The URL of the avatar.
 pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     let name = project.avatar.as_ref()?;
-    Some(avatars::url(&call.base, Holder::Project(project.id), name))
+    Some(avatars::avatar_url(&call.base_url, Holder::Project(project.id), name))
 }
 
 /// The condition for projects `p` that a user is a member of. The list binds `:user`, `:namespaces`

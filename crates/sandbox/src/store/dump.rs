@@ -6,20 +6,20 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Columns that are left out: digests of tokens.
-const LEFT_OUT: [(&str, &str); 2] = [("tokens", "digest"), ("tokens", "prefix")];
+const OMITTED_COLUMNS: [(&str, &str); 2] = [("tokens", "digest"), ("tokens", "prefix")];
 /// Columns that hold JSON text.
-const JSON: [&str; 2] = ["attributes", "settings"];
+const JSON_COLUMNS: [&str; 2] = ["attributes", "settings"];
 
 /// An object of all tables, each a list of rows, each an object of columns. Rows are ordered by
 /// their columns; a file becomes the digest of its content.
 pub(crate) fn dump(db: &Connection) -> Result<Value> {
     let mut names = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let tables = names.into_iter().map(|name| Ok((name.clone(), table(db, &name)?)));
+    let tables = names.into_iter().map(|name| Ok((name.clone(), dump_table(db, &name)?)));
     tables.collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
-fn table(db: &Connection, name: &str) -> Result<Value> {
+fn dump_table(db: &Connection, name: &str) -> Result<Value> {
     let query = format!("SELECT * FROM {name}");
     let columns: Vec<String> =
         db.prepare_cached(&query)?.column_names().map(str::to_owned).collect();
@@ -32,22 +32,23 @@ fn table(db: &Connection, name: &str) -> Result<Value> {
         for (index, column) in columns
             .iter()
             .enumerate()
-            .filter(|(_, column)| !LEFT_OUT.contains(&(name, column.as_str())))
+            .filter(|(_, column)| !OMITTED_COLUMNS.contains(&(name, column.as_str())))
         {
-            object.insert(column.clone(), value(column, row.get_ref(index)?));
+            object.insert(column.clone(), dump_value(column, row.get_ref(index)?));
         }
         values.push(Value::Object(object));
     }
     Ok(Value::Array(values))
 }
 
-fn value(column: &str, value: ValueRef<'_>) -> Value {
+fn dump_value(column: &str, value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => number.into(),
         ValueRef::Real(number) => number.into(),
         ValueRef::Text(text) => {
-            let json = JSON.contains(&column).then(|| serde_json::from_slice(text).ok()).flatten();
+            let json =
+                JSON_COLUMNS.contains(&column).then(|| serde_json::from_slice(text).ok()).flatten();
             json.unwrap_or_else(|| String::from_utf8_lossy(text).into())
         }
         ValueRef::Blob(bytes) => format!("{:032x}", xxh3_128(bytes)).into(),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::{Store, configure, create, lock_mutex};
+use super::{Store, configure, create_tables, lock_mutex};
 
 /// The content of a store at some time. Clones are the same image.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl StoreImage {
             return Ok(empty.clone());
         }
         let database = Connection::open_in_memory()?;
-        create(&database)?;
+        create_tables(&database)?;
         Ok(EMPTY.get_or_init(|| Self(Arc::new(Mutex::new(database)))).clone())
     }
 
@@ -43,22 +43,22 @@ impl Store {
 
     /// The present content of this store, which is in memory.
     pub(crate) fn image(&mut self) -> rusqlite::Result<StoreImage> {
-        self.base = None;
+        self.rollback_image = None;
         let writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
             writer.execute_batch("COMMIT")?;
         }
-        let mut copied = Connection::open_in_memory()?;
-        copy(&writer, &mut copied)?;
+        let mut image_database = Connection::open_in_memory()?;
+        copy(&writer, &mut image_database)?;
         writer.execute_batch("BEGIN")?;
-        let image = StoreImage(Arc::new(Mutex::new(copied)));
-        self.base = Some(image.clone());
+        let image = StoreImage(Arc::new(Mutex::new(image_database)));
+        self.rollback_image = Some(image.clone());
         Ok(image)
     }
 
     /// Gives this store, which is in memory, the content of the image.
     pub(crate) fn restore(&mut self, image: &StoreImage) -> rusqlite::Result<()> {
-        let base = self.base.take();
+        let base = self.rollback_image.take();
         let mut writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
             writer.execute_batch("ROLLBACK")?;
@@ -67,7 +67,7 @@ impl Store {
             image.copy_to(&mut writer)?;
         }
         writer.execute_batch("BEGIN")?;
-        self.base = Some(image.clone());
+        self.rollback_image = Some(image.clone());
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! The database of the sandbox: one writer, any number of readers, one transaction per call.
 //!
 //! A file is in write-ahead mode, so reads never wait for a write, and is locked against other
-//! processes by `FILE.lock`. Without a file there is one connection for everything, because SQLite
-//! in memory allows no readers beside a writer without giving up isolation. There a transaction is
-//! a savepoint, so that another one can be open around all calls (see [`image`]).
+//! processes by `FILE.lock`. Without a file there is one connection for reads and writes, because in
+//! memory SQLite isolates readers from a writer only on the same connection. There each call's
+//! transaction is a savepoint, because another transaction can be open around all calls (see [`image`]).
 
 pub(crate) mod dump;
 pub(crate) mod holder;
@@ -32,16 +32,16 @@ use image::StoreImage;
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
-const FORMAT: i64 = 29;
-/// Further readers are closed after use.
+const FORMAT_VERSION: i64 = 29;
+/// The maximum number of idle readers; further ones are closed after use.
 const MAX_IDLE_READERS: usize = 8;
-/// A project's row has about eight kilobytes; with the usual page size of four, each would need a
-/// chain of pages.
+/// The page size in bytes. A project's row has about eight kilobytes; with the usual four kilobytes
+/// it would need several pages.
 const PAGE_SIZE: i64 = 16_384;
 /// The maximum part of the file that is mapped into memory, in bytes.
-const MAX_MAPPED: i64 = 1 << 30;
-/// A longer write-ahead log, in bytes, is moved into the file.
-const MAX_LOG: u64 = 16 << 20;
+const MAX_MAPPED_BYTES: i64 = 1 << 30;
+/// The maximum length of the write-ahead log in bytes; a longer one is moved into the file.
+const MAX_LOG_BYTES: u64 = 16 << 20;
 /// The number of prepared statements that a connection caches: more than the handlers have.
 const MAX_STATEMENTS: usize = 256;
 
@@ -62,7 +62,7 @@ pub(crate) struct Store {
     /// `None` in memory, where the writer also reads.
     readers: Option<Readers>,
     /// The image to which the transaction around all calls rolls back, if one is open.
-    base: Option<StoreImage>,
+    rollback_image: Option<StoreImage>,
     /// Held until the store is dropped.
     _lock: Option<File>,
 }
@@ -76,11 +76,11 @@ struct Readers {
 }
 
 impl Store {
-    /// Opens or creates the database. `durable` flushes every commit to the disk.
-    pub(crate) fn open(data: &DataLocation, durable: bool) -> Result<Self, StartError> {
+    /// Opens or creates the database. With `is_durable` every commit is flushed to the disk.
+    pub(crate) fn open(data: &DataLocation, is_durable: bool) -> Result<Self, StartError> {
         match data {
             DataLocation::Memory => Self::open_memory().map_err(StartError::Memory),
-            DataLocation::File(path) => Self::open_file(path, durable),
+            DataLocation::File(path) => Self::open_file(path, is_durable),
         }
     }
 
@@ -91,27 +91,27 @@ impl Store {
     }
 
     fn in_memory(writer: Connection) -> Self {
-        Self { writer: Mutex::new(writer), readers: None, base: None, _lock: None }
+        Self { writer: Mutex::new(writer), readers: None, rollback_image: None, _lock: None }
     }
 
-    fn open_file(path: &Path, durable: bool) -> Result<Self, StartError> {
+    fn open_file(path: &Path, is_durable: bool) -> Result<Self, StartError> {
         let lock = lock_file(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
-        // It holds tokens; its journals get the same mode.
-        drop(owner_only().open(path));
+        // The file contains tokens, so only its owner can read it. SQLite gives its journals the same mode.
+        drop(owner_only_options().open(path));
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
-        // Only effective while the file is empty.
+        // This has an effect only while the file is empty.
         writer.pragma_update(None, "page_size", PAGE_SIZE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
         writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(wrap)?;
-        if durable {
+        if is_durable {
             writer.pragma_update(None, "synchronous", "full").map_err(wrap)?;
         }
         let version: i64 =
             writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
         match version {
-            0 => create(&writer).map_err(wrap)?,
-            FORMAT => {}
+            0 => create_tables(&writer).map_err(wrap)?,
+            FORMAT_VERSION => {}
             _ => return Err(StartError::OtherVersion { path: path.to_owned(), version }),
         }
         Ok(Self {
@@ -121,7 +121,7 @@ impl Store {
                 log: sibling(path, "-wal"),
                 idle: Mutex::new(Vec::new()),
             }),
-            base: None,
+            rollback_image: None,
             _lock: Some(lock),
         })
     }
@@ -167,19 +167,18 @@ impl Store {
         Ok(answer)
     }
 
-    /// Runs `look`, which only reads, outside of all transactions; in memory only.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
+    /// Runs `look`, which only reads, outside of all transactions. Only for a store in memory.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
         look(&lock_mutex(&self.writer))
     }
 
-    /// Moves a long write-ahead log into the file. SQLite by itself tries this after each commit
-    /// while there are readers, which flushes each time and never shortens the log. This waits for
-    /// the readers instead.
+    /// Moves a long write-ahead log into the file, after waiting for the readers. SQLite's automatic way
+    /// does not wait: while there are readers it flushes after each commit and never shortens the log.
     fn shorten_log(&self, writer: &Connection) {
         let Some(readers) = &self.readers else { return };
-        let long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > MAX_LOG);
-        if long && let Err(error) = writer.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
-            // The data is safe in the log; the next write tries again.
+        let is_long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > MAX_LOG_BYTES);
+        if is_long && let Err(error) = writer.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+            // After a failure the data is still in the log, and the next write tries again.
             tracing::warn!(%error, "the write-ahead log could not be shortened");
         }
     }
@@ -202,7 +201,8 @@ impl Store {
     }
 }
 
-/// A panic in a handler rolls its transaction back, so the data behind a poisoned lock is valid.
+/// Takes a lock, also a poisoned one: a panic in a handler rolls its transaction back, so the data is
+/// valid.
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -210,12 +210,12 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    // With the write-ahead log, a commit survives a crash of this process at once, and of the
-    // machine after the next checkpoint.
+    // With the write-ahead log, a commit survives a crash of this process immediately, and a crash of
+    // the machine after the next checkpoint.
     connection.pragma_update(None, "synchronous", "normal")?;
     // Readers share the file through the system's page cache instead of filling caches of their
     // own.
-    connection.pragma_update(None, "mmap_size", MAX_MAPPED)?;
+    connection.pragma_update(None, "mmap_size", MAX_MAPPED_BYTES)?;
     connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     // Otherwise a statement is prepared again for each new LIMIT or OFFSET, that is for each page.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -223,10 +223,10 @@ fn configure(connection: Connection) -> rusqlite::Result<Connection> {
 }
 
 /// Creates all tables, or none.
-fn create(connection: &Connection) -> rusqlite::Result<()> {
+fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     transaction.execute_batch(SCHEMA)?;
-    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
     transaction.commit()
 }
 
@@ -238,7 +238,7 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Options to open a file for writing, which only its owner can read if it is new.
-fn owner_only() -> OpenOptions {
+fn owner_only_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
@@ -250,7 +250,7 @@ fn owner_only() -> OpenOptions {
 fn lock_file(path: &Path) -> Result<File, StartError> {
     let name = sibling(path, ".lock");
     let wrap = |source| StartError::Lock { path: name.clone(), source };
-    let file = owner_only().open(&name).map_err(wrap)?;
+    let file = owner_only_options().open(&name).map_err(wrap)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),
@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(store.read(count).expect("read"), number + 1);
         }
         let log = std::fs::metadata(sibling(&path, "-wal")).expect("a log").len();
-        assert!(log <= MAX_LOG, "80 MB were written, and the log has {log} bytes");
+        assert!(log <= MAX_LOG_BYTES, "80 MB were written, and the log has {log} bytes");
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         let open = || Store::open(&DataLocation::File(path.clone()), false);
         open().expect("created").write(insert).expect("written");
         assert_eq!(open().expect("opened").read(count).expect("read"), 1);
-        for other in [1, FORMAT - 1, FORMAT + 1] {
+        for other in [1, FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
             let file = Connection::open(&path).expect("a file");
             file.pragma_update(None, "user_version", other).expect("set");
             drop(file);

@@ -56,7 +56,7 @@ impl Namespace {
         Self::first(db, "WHERE n.owner_id = ?1", [user])
     }
 
-    /// Inserts a group below `new.parent`, or as a root.
+    /// Inserts a group below `new_group.parent`, or as a root.
     pub(crate) fn insert_group(db: &Connection, new_group: NewGroup<'_>, now: &str) -> Result<i64> {
         let NewGroup { name, path, parent, visibility } = new_group;
         let (full_path, full_name) = match parent {
@@ -77,14 +77,14 @@ impl Namespace {
     }
 
     /// The bounds of the traversals at and below this namespace: `'0'` follows `'/'`.
-    pub(crate) fn range(&self) -> (String, String) {
+    pub(crate) fn traversal_range(&self) -> (String, String) {
         let stem = self.traversal.strip_suffix('/').unwrap_or(&self.traversal);
         (self.traversal.clone(), format!("{stem}0"))
     }
 
     /// The ids of this namespace and of all below it.
-    pub(crate) fn subtree(&self, db: &Connection) -> Result<Vec<i64>> {
-        let (range_start, range_end) = self.range();
+    pub(crate) fn subtree_ids(&self, db: &Connection) -> Result<Vec<i64>> {
+        let (range_start, range_end) = self.traversal_range();
         db.prepare_cached("SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2")?
             .query_map([range_start, range_end], |row| row.get(0))?
             .collect()
@@ -94,7 +94,7 @@ impl Namespace {
         self.kind == "group"
     }
 
-    /// Its web page.
+    /// The URL of its web page.
     pub(crate) fn web_url(&self, base: &str) -> String {
         let groups = if self.is_group() { "groups/" } else { "" };
         format!("{base}/{groups}{}", self.full_path)

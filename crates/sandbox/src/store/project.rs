@@ -34,7 +34,7 @@ pub(crate) struct Project {
     pub(crate) import_error: Option<String>,
     /// The origin of its import.
     pub(crate) import_source: Option<String>,
-    /// When the running import or fork finishes.
+    /// The time at which the running import or fork finishes.
     pub(crate) import_done_at: Option<String>,
     pub(crate) marked_for_deletion_on: Option<String>,
     /// The attributes as JSON text.
@@ -55,12 +55,12 @@ pub(crate) struct NewProject<'a> {
     pub(crate) visibility: &'a str,
     pub(crate) empty_repo: bool,
     /// True if its first commit has a `README.md`.
-    pub(crate) readme: bool,
+    pub(crate) has_readme: bool,
     /// The project whose repository it copies.
-    pub(crate) copies: Option<i64>,
+    pub(crate) source_project: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
-    /// The import of its contents, if they do not exist at once.
+    /// The import of its contents, if they are imported in the background.
     pub(crate) import: Option<Import<'a>>,
     pub(crate) attributes: &'a Map<String, Value>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct NewProject<'a> {
 pub(crate) struct Import<'a> {
     /// Its origin, if it is shown.
     pub(crate) source: Option<&'a str>,
-    /// The error with which it will fail, if it will.
+    /// The error with which the import fails; `None` if it succeeds.
     pub(crate) error: Option<&'a str>,
 }
 
@@ -124,7 +124,7 @@ impl Project {
         }
     }
 
-    /// The project that had a full path and left it.
+    /// The project that had this full path before it was moved or renamed.
     pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
     }
@@ -156,13 +156,13 @@ impl Project {
             visibility,
             empty_repo,
             creator_id,
-            call.now(),
+            call.time_text(),
             call.random_hex(),
             new_project.forked_from_id,
             status,
             attributes,
             new_project.import.and_then(|import| import.source),
-            new_project.import.map(|_| call.import_done_at()),
+            new_project.import.map(|_| call.import_finish_time()),
             new_project.import.and_then(|import| import.error),
         ];
         call.db.prepare_cached(sql)?.insert(project)
@@ -185,8 +185,8 @@ impl Project {
 
     /// The value of `import_error` at a time.
     pub(crate) fn import_error_at(&self, now: &str) -> Option<&str> {
-        let failed = self.import_status_at(now) == "failed";
-        self.import_error.as_deref().filter(|_| failed)
+        let has_failed = self.import_status_at(now) == "failed";
+        self.import_error.as_deref().filter(|_| has_failed)
     }
 
     /// All attributes as stored.

@@ -62,7 +62,7 @@ pub(crate) enum Grantee {
     Key(i64),
 }
 
-/// One grant. Each has a level, which only counts if the grant has no other grantee.
+/// One grant. Each has a level, which has an effect only if the grant has no other grantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
     /// 0 before it is stored.
@@ -87,7 +87,7 @@ impl Grant {
         Self { id: 0, branch_id: 0, action, access_level, user_id, group_id, deploy_key_id }
     }
 
-    pub(crate) fn to(&self) -> Grantee {
+    pub(crate) fn grantee(&self) -> Grantee {
         let user = self.user_id.map(Grantee::User);
         let user_or_group = user.or(self.group_id.map(Grantee::Group));
         let named_grantee = user_or_group.or(self.deploy_key_id.map(Grantee::Key));
@@ -99,15 +99,15 @@ impl Grant {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
     pub(crate) id: i64,
-    /// Whose it is.
+    /// The project, if the protection belongs to one.
     pub(crate) project_id: Option<i64>,
-    /// The group in whose projects it counts, if it is not a project's own.
+    /// The top-level group, if the protection holds in all projects of one.
     pub(crate) namespace_id: Option<i64>,
     pub(crate) name: String,
     pub(crate) allow_force_push: bool,
     pub(crate) code_owner_approval_required: bool,
     pub(crate) updated_at: String,
-    /// When it appears; `None` means at once.
+    /// The time from which it exists; `None` means from its creation.
     pub(crate) due_at: Option<String>,
     pub(crate) grants: Vec<Grant>,
 }
@@ -117,7 +117,7 @@ stored!(Protection: protected_branches b,
 
 /// The condition for the protections of a project or group that exist at a time, and the id of
 /// their holder.
-fn present_in(holder: Holder) -> (String, i64) {
+fn present_condition(holder: Holder) -> (String, i64) {
     let (column, id) = match holder {
         Holder::Group(id) => ("namespace_id", id),
         other => other.key(),
@@ -135,22 +135,30 @@ impl Protection {
 
     /// The same without their grants.
     pub(crate) fn without_grants(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
-        let (condition, id) = present_in(holder);
-        Self::list(call.db, &format!("{condition} ORDER BY b.id"), params![id, call.now()])
+        let (condition, id) = present_condition(holder);
+        Self::list(call.db, &format!("{condition} ORDER BY b.id"), params![id, call.time_text()])
     }
 
     /// The protections that cover a branch of a project: the project's and its top-level group's.
-    pub(crate) fn covering(call: &Call<'_>, project: &Project, branch: &str) -> Result<Vec<Self>> {
+    pub(crate) fn list_covering(
+        call: &Call<'_>,
+        project: &Project,
+        branch: &str,
+    ) -> Result<Vec<Self>> {
         let mut protections = Self::all(call, Holder::Project(project.id))?;
-        protections.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
-        protections.retain(|protection| covers(&protection.name, branch));
+        protections.extend(Self::all(call, Holder::Group(root_group_id(&project.namespace)))?);
+        protections.retain(|protection| matches_pattern(&protection.name, branch));
         Ok(protections)
     }
 
     /// The one with this name, case-sensitive.
-    pub(crate) fn named(call: &Call<'_>, holder: Holder, name: &str) -> Result<Option<Self>> {
-        let (condition, id) = present_in(holder);
-        let values = params![id, call.now(), name];
+    pub(crate) fn find_by_name(
+        call: &Call<'_>,
+        holder: Holder,
+        name: &str,
+    ) -> Result<Option<Self>> {
+        let (condition, id) = present_condition(holder);
+        let values = params![id, call.time_text(), name];
         let mut protection = Self::first(call.db, &format!("{condition} AND b.name = ?3"), values)?;
         protection.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(protection)
@@ -163,7 +171,7 @@ impl Protection {
     }
 
     /// The grants for an action.
-    pub(crate) fn granted(&self, action: ProtectedAction) -> impl Iterator<Item = &Grant> {
+    pub(crate) fn grants_for(&self, action: ProtectedAction) -> impl Iterator<Item = &Grant> {
         self.grants.iter().filter(move |grant| grant.action == action)
     }
 
@@ -182,20 +190,28 @@ impl Protection {
 }
 
 /// The id of the top-level group of a namespace.
-pub(crate) fn root(namespace: &Namespace) -> i64 {
+pub(crate) fn root_group_id(namespace: &Namespace) -> i64 {
     let first = namespace.traversal.split('/').find(|id| !id.is_empty());
     first.and_then(|id| id.parse().ok()).unwrap_or(namespace.id)
 }
 
 /// Removes pending automatic protections that `pattern` covers.
-pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str) -> Result<()> {
+pub(crate) fn remove_pending(
+    db: &Connection,
+    project: i64,
+    pattern: &str,
+    now: &str,
+) -> Result<()> {
     let clauses = "WHERE b.project_id = ?1 AND b.due_at > ?2";
-    let due = Protection::list(db, clauses, params![project, now])?;
-    due.iter().filter(|due| covers(pattern, &due.name)).try_for_each(|due| due.remove(db))
+    let pending_protections = Protection::list(db, clauses, params![project, now])?;
+    pending_protections
+        .iter()
+        .filter(|due| matches_pattern(pattern, &due.name))
+        .try_for_each(|due| due.remove(db))
 }
 
 /// True if a pattern, in which `*` matches any text, matches a branch.
-pub(crate) fn covers(pattern: &str, branch: &str) -> bool {
+pub(crate) fn matches_pattern(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
     let first_part = parts.remove(0);
     let Some(mut remaining) = branch.strip_prefix(first_part) else { return false };
@@ -227,7 +243,7 @@ mod tests {
             ("a*a", "a", false),
             ("a**c", "abc", true),
         ] {
-            assert_eq!(covers(pattern, branch), covered, "{pattern} {branch}");
+            assert_eq!(matches_pattern(pattern, branch), covered, "{pattern} {branch}");
         }
     }
 }

@@ -67,7 +67,7 @@ impl Records {
     }
 
     /// The rows of a project or group whose setting `name` is the text `value`.
-    pub(crate) fn with(
+    pub(crate) fn with_text(
         self,
         call: &Call<'_>,
         holder: Holder,
@@ -87,12 +87,12 @@ impl Records {
     }
 
     /// The row of a holder that has at most one.
-    pub(crate) fn one(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
+    pub(crate) fn single(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
         Ok(self.all(call, holder)?.pop())
     }
 
     /// All rows of the service.
-    pub(crate) fn every(self, call: &Call<'_>) -> Result<Vec<Record>> {
+    pub(crate) fn all_of_service(self, call: &Call<'_>) -> Result<Vec<Record>> {
         self.select(call.db, "", [])
     }
 
@@ -106,7 +106,7 @@ impl Records {
     /// Stores a row now, and gives a new one its id.
     pub(crate) fn save(self, call: &Call<'_>, holder: Holder, record: &mut Record) -> Result<()> {
         let (column, holder_id) = holder.key();
-        call.now().clone_into(&mut record.updated_at);
+        call.time_text().clone_into(&mut record.updated_at);
         let sql = format!(
             "INSERT INTO {} (id, {column}, settings, created_at, updated_at)
              VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
@@ -115,7 +115,7 @@ impl Records {
             self.0
         );
         let settings = Value::Object(record.settings.clone()).to_string();
-        let row = params![record.id, holder_id, settings, record.created_at, call.now()];
+        let row = params![record.id, holder_id, settings, record.created_at, call.time_text()];
         record.id = call.db.prepare_cached(&sql)?.query_row(row, |row| row.get(0))?;
         Ok(())
     }

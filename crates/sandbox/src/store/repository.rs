@@ -51,7 +51,7 @@ const MIN_ID_LENGTH: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommitAction<'a> {
     pub(crate) path: &'a str,
-    /// The new content, and whether it is executable; `None` removes the file.
+    /// The new content, and true if the file is executable; `None` removes the file.
     pub(crate) content: Option<(&'a [u8], bool)>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Repository<'a> {
 stored!(Commit: commits c, id, parent, message, author_name, author_email, created_at);
 
 /// An id of 40 hexadecimal digits for `parts`.
-pub(crate) fn id_of(parts: &[&[u8]]) -> String {
+pub(crate) fn digest_id(parts: &[&[u8]]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
         digest.update((part.len() as u64).to_be_bytes());
@@ -76,18 +76,18 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 
 impl Repository<'_> {
     /// All branches or tags, by name.
-    pub(crate) fn all(self, kind: RefKind) -> Result<Vec<GitRef>> {
-        self.refs(kind, None)
+    pub(crate) fn list_refs(self, kind: RefKind) -> Result<Vec<GitRef>> {
+        self.find_refs(kind, None)
     }
 
     /// The branch or tag with this name.
     pub(crate) fn find(self, kind: RefKind, name: &str) -> Result<Option<GitRef>> {
-        Ok(self.refs(kind, Some(name))?.pop())
+        Ok(self.find_refs(kind, Some(name))?.pop())
     }
 
-    fn refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
+    fn find_refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
         let RefKind(table, columns) = kind;
-        // Without a name there is none to look up in the index.
+        // An empty name names no reference, so the index is not searched.
         let condition = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
         let clauses = format!(
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
@@ -164,7 +164,7 @@ impl Repository<'_> {
             parts.push(edit.path.as_bytes());
             parts.extend(edit.content.map(|(content, _)| content));
         }
-        let id = id_of(&parts);
+        let id = digest_id(&parts);
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let row = params![self.project, id, parent, message, author_name, author_email, created_at];
         run(self.db, sql, row)?;
@@ -175,17 +175,17 @@ impl Repository<'_> {
             run(self.db, sql, params![self.project, parent, id])?;
         }
         for edit in edits {
-            self.edit(&id, edit)?;
+            self.apply_action(&id, edit)?;
         }
-        self.point(branch, &id)
+        self.set_branch(branch, &id)
     }
 
-    fn edit(self, commit: &str, edit: &CommitAction<'_>) -> Result<()> {
+    fn apply_action(self, commit: &str, edit: &CommitAction<'_>) -> Result<()> {
         let Some((content, executable)) = edit.content else {
             let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
             return run(self.db, sql, params![self.project, commit, edit.path]);
         };
-        let blob = id_of(&[content]);
+        let blob = digest_id(&[content]);
         let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
         run(self.db, sql, params![self.project, blob, content])?;
         let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
@@ -193,7 +193,7 @@ impl Repository<'_> {
     }
 
     /// Points a branch, which is created if missing, to a commit.
-    pub(crate) fn point(self, branch: &str, commit: &str) -> Result<()> {
+    pub(crate) fn set_branch(self, branch: &str, commit: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)";
         run(self.db, sql, params![self.project, branch, commit])
     }

@@ -27,7 +27,7 @@ pub(crate) trait Stored: Sized {
     /// The value of a column as JSON; null for another name.
     fn column(&self, name: &str) -> Value;
 
-    /// An object with these columns. A name of no column is null; its value may follow.
+    /// A JSON object with these columns. A name without a column gets null, which the caller may replace.
     fn members(&self, names: &str) -> Value {
         names.split(' ').map(|name| (name.to_owned(), self.column(name))).collect()
     }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::answer::set_if;
 use super::super::call::Call;
-use super::super::profile::OBSERVED;
+use super::super::profile::OBSERVED_RELEASE;
 use super::stored::{Stored as _, run, stored};
 
 /// One user.
@@ -32,7 +32,7 @@ stored!(User: users u,
 
 impl User {
     /// A new active user without special rights, who is not stored yet.
-    pub(crate) fn active(username: &str, name: &str, email: &str) -> Self {
+    pub(crate) fn new_active(username: &str, name: &str, email: &str) -> Self {
         let [username, name, email, state] = [username, name, email, "active"].map(str::to_owned);
         Self { username, name, email, state, ..Self::default() }
     }
@@ -70,8 +70,8 @@ impl User {
 
     /// True if a search for this text, in lower case, finds the user: by a part of the names, or by
     /// the whole e-mail address. Only administrators find private addresses.
-    pub(crate) fn is_found_by(&self, text: &str, by_private_address: bool) -> bool {
-        let address = Some(&self.email).filter(|_| by_private_address);
+    pub(crate) fn is_found_by(&self, text: &str, finds_private_address: bool) -> bool {
+        let address = Some(&self.email).filter(|_| finds_private_address);
         let address = address.or(self.public_email.as_ref());
         self.is_named(text) || address.is_some_and(|known| known.to_lowercase() == text)
     }
@@ -99,15 +99,20 @@ impl User {
     /// The short form that members, owners and starrers share (reference 1, 2.11).
     pub(crate) fn brief(&self, call: &Call<'_>) -> Value {
         let mut body = self.members("id username name state");
-        body["avatar_url"] = self.avatar_url(&call.base).into();
-        body["web_url"] = format!("{}/{}", call.base, self.username).into();
-        set_if(&mut body, call.is_from(16, 5), "locked", false);
-        set_if(&mut body, call.release() >= OBSERVED, "public_email", self.column("public_email"));
+        body["avatar_url"] = self.avatar_url(&call.base_url).into();
+        body["web_url"] = format!("{}/{}", call.base_url, self.username).into();
+        set_if(&mut body, call.is_at_least(16, 5), "locked", false);
+        set_if(
+            &mut body,
+            call.release() >= OBSERVED_RELEASE,
+            "public_email",
+            self.column("public_email"),
+        );
         body
     }
 
-    /// The URL of the picture: the reference has a text here for everybody (1, 2.3). Without an
-    /// upload it is one that another service makes from the e-mail address.
+    /// The URL of the picture, which is a text for all users in the reference (1, 2.3). Without an upload
+    /// it is a URL of another service, made from the e-mail address.
     pub(crate) fn avatar_url(&self, base: &str) -> String {
         match &self.picture {
             Some(name) => format!("{base}/uploads/-/system/user/avatar/{}/{name}", self.id),

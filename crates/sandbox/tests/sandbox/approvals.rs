@@ -1,7 +1,7 @@
 //! Approval settings and rules.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, OBSERVED, SandboxConfig};
+use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, SandboxConfig};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -38,7 +38,7 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
         let got = free.call("mia", method, path, &NO).await;
         assert_eq!((got.status, &got.body), (404, &unlicensed), "{}", fact("approval-tier"));
     }
-    let (release, tier) = (Some(OBSERVED), Some(AttributeTier::Free));
+    let (release, tier) = (Some(OBSERVED_RELEASE), Some(AttributeTier::Free));
     let later =
         World::seeded(usual_seed(), SandboxConfig { release, tier, ..SandboxConfig::default() })
             .await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{OBSERVED, SandboxConfig};
+use undrift_sandbox::{OBSERVED_RELEASE, SandboxConfig};
 
 use super::client::{World, usual_seed};
 use super::facts::fact;
@@ -23,7 +23,7 @@ async fn closed_routes_depend_on_the_release() {
     let label = json!({"name": "x", "color": "#112233"});
     let schedule = json!({"description": "d", "ref": "refs/heads/main", "cron": "0 1 * * *"});
     let approvals = json!({"reset_approvals_on_push": true});
-    for (release, closed) in [(Release::new(15, 8), false), (OBSERVED, true)] {
+    for (release, closed) in [(Release::new(15, 8), false), (OBSERVED_RELEASE, true)] {
         let world = at(release).await;
         let write = if closed { 403 } else { 201 };
         let rule = fact("archived-closed");
@@ -75,7 +75,7 @@ async fn closed_routes_depend_on_the_release() {
 
 #[tokio::test]
 async fn empty_lists_are_for_callers_who_may_read_them() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let rule = fact("empty-lists");
     world
         .check(vec![
@@ -93,7 +93,7 @@ async fn empty_lists_are_for_callers_who_may_read_them() {
 
 #[tokio::test]
 async fn lists_have_the_filters_of_the_release() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let old = at(Release::new(15, 8)).await;
     let (groups, projects) = (fact("group-lists"), fact("list-updated"));
     let paired = "400 Bad request - `updated_at` filter and `updated_at` sorting must be paired";
@@ -128,7 +128,7 @@ async fn lists_have_the_filters_of_the_release() {
 
 #[tokio::test]
 async fn a_feature_that_is_off_is_refused() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let rule = fact("feature-off");
     let (issues, requests) = ("issues_access_level", "merge_requests_access_level");
     for (off, closed, open) in [

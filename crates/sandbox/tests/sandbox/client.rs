@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Clock, Running, SandboxConfig, Seed, start};
+use undrift_sandbox::{AttributeTier, Clock, RunningSandbox, SandboxConfig, Seed, start};
 
 use super::facts::Fact;
 
@@ -13,7 +13,7 @@ pub(crate) const ROOT: &str = "root-token";
 
 /// A sandbox that is running.
 pub(crate) struct World {
-    pub(crate) running: Running,
+    pub(crate) running: RunningSandbox,
     http: reqwest::Client,
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::process::Command;
-use undrift_sandbox::{AttributeTier, Running, SandboxConfig, start};
+use undrift_sandbox::{AttributeTier, RunningSandbox, SandboxConfig, start};
 
 /// The folder of the clients, if `client` is at `place` in it; otherwise reports on standard error
 /// that the test does not run.
@@ -37,7 +37,7 @@ fn script(name: &str) -> PathBuf {
 
 /// Runs a client's script against a fresh sandbox; it must succeed.
 async fn run(mut client: Command) {
-    let sandbox: Running =
+    let sandbox: RunningSandbox =
         start(SandboxConfig { tier: Some(AttributeTier::Premium), ..SandboxConfig::default() })
             .await
             .expect("the sandbox starts");

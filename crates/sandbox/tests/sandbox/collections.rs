@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{AttributeTier, Collection, Form, OBSERVED, RowField, SandboxConfig, serves};
+use undrift_sandbox::{
+    AttributeTier, Collection, Form, OBSERVED_RELEASE, RowField, SandboxConfig, serves,
+};
 
 use super::client::{ROOT, World, contains, kept, usual_seed};
 use super::facts::fact;
@@ -184,7 +186,7 @@ async fn milestones_are_found_and_have_their_own_title() {
 
 #[tokio::test]
 async fn environments_are_filtered_and_protected() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let (rule, protected) = (fact("environment-list"), fact("environment-protected"));
     let new = |name: &str, url: &str| json!({"name": name, "external_url": url});
     let url = |url: Value| json!({ "external_url": url });
@@ -240,7 +242,7 @@ async fn environments_are_filtered_and_protected() {
 
 #[tokio::test]
 async fn environments_stop_before_they_go() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let rule = fact("environments");
     let protected = fact("protected-environments");
     let approvals = fact("protected-approvals");
@@ -347,7 +349,7 @@ async fn deploy_tokens_show_their_secret_once() {
 
 #[tokio::test]
 async fn status_checks_and_documents_of_a_project() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let (rule, settings) = (fact("status-checks"), fact("security-settings"));
     let body = json!({"name": "c", "external_url": "https://c.example"});
     let on = |on| json!({"secret_push_protection_enabled": on});
@@ -379,7 +381,7 @@ async fn status_checks_and_documents_of_a_project() {
 
 #[tokio::test]
 async fn rules_for_packages_and_repositories_have_a_level() {
-    let (world, rule) = (at(OBSERVED).await, fact("protection-rules"));
+    let (world, rule) = (at(OBSERVED_RELEASE).await, fact("protection-rules"));
     let (packages, one) = ("packages/protection/rules", "packages/protection/rules/1");
     let registry = "registry/protection/repository/rules";
     let new = json!({"package_name_pattern": "@a/*", "package_type": "npm"});
@@ -451,7 +453,8 @@ async fn rules_for_packages_and_repositories_have_a_level() {
 
 #[tokio::test]
 async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
-    let (world, rule, list) = (at(OBSERVED).await, fact("job-token-scope"), fact("job-token-list"));
+    let (world, rule, list) =
+        (at(OBSERVED_RELEASE).await, fact("job-token-scope"), fact("job-token-list"));
     let itself = fact("job-token-itself");
     let scope = below("job_token_scope");
     let id_of = async |path| world.get("mia", path).await.body["id"].clone();
@@ -549,7 +552,7 @@ async fn a_project_that_no_longer_exists_is_in_no_list() {
 
 #[tokio::test]
 async fn only_personal_tokens_show_addresses() {
-    let world = at(OBSERVED).await;
+    let world = at(OBSERVED_RELEASE).await;
     let body = json!({"name": "a", "scopes": ["api"], "access_level": 30});
     let made = world.call("mia", "POST", below("access_tokens"), &body).await;
     let bot = world.get("mia", kept(format!("{SHOP}/access_tokens/{}", made.body["id"]))).await;
@@ -565,15 +568,27 @@ async fn a_described_collection_is_served() {
     toys.key = "code";
     toys.required = &["name"];
     toys.unique = &["name"];
-    toys.shows = &[("owner", r#""project""#)];
+    toys.extra_members = &[("owner", r#""project""#)];
     toys.fields = const {
         &[
-            RowField { only_new: true, trims: true, ..RowField::new("name", Form::Text) },
-            RowField { shown: "toy_size", preset: "3", ..RowField::new("size", Form::Integer) },
-            RowField { resets: true, preset: "false", ..RowField::new("loud", Form::Flag) },
-            RowField { shown: "", ..RowField::new("note", Form::Text) },
+            RowField {
+                is_create_only: true,
+                is_trimmed: true,
+                ..RowField::new("name", Form::Text)
+            },
+            RowField {
+                answer_name: "toy_size",
+                preset: "3",
+                ..RowField::new("size", Form::Integer)
+            },
+            RowField {
+                is_reset_by_edit: true,
+                preset: "false",
+                ..RowField::new("loud", Form::Flag)
+            },
+            RowField { answer_name: "", ..RowField::new("note", Form::Text) },
             RowField::new("colours", Form::Texts),
-            RowField { since: Some(OBSERVED), ..RowField::new("late", Form::Text) },
+            RowField { since: Some(OBSERVED_RELEASE), ..RowField::new("late", Form::Text) },
             RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", Form::Text) },
         ]
     };
@@ -659,7 +674,7 @@ async fn the_instance_enforces_the_scope_of_job_tokens_from_18_0_on() {
 
 #[tokio::test]
 async fn environments_show_the_agent_of_their_cluster() {
-    let (world, rule) = (at(OBSERVED).await, fact("environment-agent"));
+    let (world, rule) = (at(OBSERVED_RELEASE).await, fact("environment-agent"));
     let agents = below("cluster_agents");
     let (list, one) = (below("environments"), below("environments/1"));
     let unknown = json!({"message": "400 Bad request - cluster agent doesn't exist or cannot be associated with this environment"});
@@ -792,7 +807,7 @@ fn shop_of(seed: &mut Value) -> &mut Value {
 
 #[tokio::test]
 async fn links_to_a_directory_are_addressed_by_what_they_link() {
-    let (world, rule) = (at(OBSERVED).await, fact("ldap-links"));
+    let (world, rule) = (at(OBSERVED_RELEASE).await, fact("ldap-links"));
     let links = "/groups/acme/ldap_group_links";
     let link = |level: u8| json!({"provider": "ldapmain", "cn": "ops", "group_access": level});
     let shown = json!({"cn": "ops", "filter": null, "provider": "ldapmain", "group_access": 30});

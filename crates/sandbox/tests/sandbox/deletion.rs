@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{AttributeTier, OBSERVED, Profile, SandboxConfig};
+use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, Profile, SandboxConfig};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -31,7 +31,7 @@ async fn deletion_waits_by_release_and_licence() {
         (Release::new(16, 0), AttributeTier::Premium, 200, 7),
         (Release::new(16, 0), AttributeTier::Free, 404, 7),
         (Release::new(18, 0), AttributeTier::Free, 200, 7),
-        (OBSERVED, AttributeTier::Free, 200, 30),
+        (OBSERVED_RELEASE, AttributeTier::Free, 200, 30),
     ] {
         let world = at(release, tier, Profile::default()).await;
         assert_eq!(world.call("olive", "DELETE", ONE, &NO).await.status, 202);
@@ -62,7 +62,7 @@ async fn a_mark_renames_a_project() {
     for (release, word, archived) in [
         (Release::new(15, 8), "deleted", true),
         (Release::new(18, 0), "deletion_scheduled", true),
-        (OBSERVED, "deletion_scheduled", false),
+        (OBSERVED_RELEASE, "deletion_scheduled", false),
     ] {
         let world = at(release, AttributeTier::Premium, waits()).await;
         let path = format!("shop-{word}-1");

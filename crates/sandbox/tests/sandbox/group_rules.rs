@@ -1,7 +1,7 @@
 //! Groups at 18.9, as in the service's own code.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Fact, OBSERVED, Profile, SandboxConfig};
+use undrift_sandbox::{AttributeTier, Fact, OBSERVED_RELEASE, Profile, SandboxConfig};
 
 use super::client::{ROOT, Row, World};
 use super::facts::fact;
@@ -24,7 +24,7 @@ async fn world() -> World {
     World::seeded(
         seed,
         SandboxConfig {
-            profile: Profile::default().at(OBSERVED),
+            profile: Profile::default().with_release(OBSERVED_RELEASE),
             tier: Some(AttributeTier::Ultimate),
             ..SandboxConfig::default()
         },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Clock, OBSERVED, Profile, SandboxConfig};
+use undrift_sandbox::{AttributeTier, Clock, OBSERVED_RELEASE, Profile, SandboxConfig};
 
 use super::client::{ROOT, World, kept};
 use super::facts::fact;
@@ -121,7 +121,7 @@ const LATER_TOP_OWNED: &str = "auto_ban_user_on_excessive_projects_download duo_
 #[tokio::test]
 async fn a_group_of_a_later_release_shows_more_to_its_owners() {
     let rule = fact("group-keys");
-    let profile = Profile::default().at(OBSERVED);
+    let profile = Profile::default().with_release(OBSERVED_RELEASE);
     let config =
         SandboxConfig { profile, tier: Some(AttributeTier::Ultimate), ..SandboxConfig::default() };
     let world = World::seeded(seed(), config).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{AttributeTier, OBSERVED, SandboxConfig};
+use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, SandboxConfig};
 
 use super::client::{ROOT, World, kept, usual_seed};
 use super::facts::fact;
@@ -37,7 +37,7 @@ fn says(text: &str) -> Value {
 
 #[tokio::test]
 async fn administrators_make_custom_roles() {
-    let (world, rule) = (at(OBSERVED, AttributeTier::Ultimate).await, fact("custom-roles"));
+    let (world, rule) = (at(OBSERVED_RELEASE, AttributeTier::Ultimate).await, fact("custom-roles"));
     let permissions = fact("custom-role-permissions");
     let one = "/member_roles/1";
     let role = |level: u8| json!({"name": "auditor", "description": "Reads", "base_access_level": level, "read_code": true});
@@ -78,8 +78,8 @@ async fn administrators_make_custom_roles() {
     assert!(has("remove_project") && !has("admin_web_hook"), "{permissions} {}", made.body);
     for (release, tier, status) in [
         (Release::new(16, 8), AttributeTier::Ultimate, 404),
-        (OBSERVED, AttributeTier::Premium, 403),
-        (OBSERVED, AttributeTier::Free, 404),
+        (OBSERVED_RELEASE, AttributeTier::Premium, 403),
+        (OBSERVED_RELEASE, AttributeTier::Free, 404),
     ] {
         assert_eq!(at(release, tier).await.get(ROOT, ROLES).await.status, status, "{rule}");
     }
@@ -88,7 +88,7 @@ async fn administrators_make_custom_roles() {
 #[tokio::test]
 async fn groups_have_no_custom_roles_of_their_own() {
     let (world, rule) =
-        (at(OBSERVED, AttributeTier::Ultimate).await, fact("custom-roles-of-groups"));
+        (at(OBSERVED_RELEASE, AttributeTier::Ultimate).await, fact("custom-roles-of-groups"));
     let list = "/groups/acme/member_roles";
     for (method, path) in [("GET", list), ("POST", list), ("DELETE", "/groups/acme/member_roles/1")]
     {
@@ -104,7 +104,7 @@ async fn groups_have_no_custom_roles_of_their_own() {
 
 #[tokio::test]
 async fn members_have_custom_roles() {
-    let world = with_roles(OBSERVED).await;
+    let world = with_roles(OBSERVED_RELEASE).await;
     let (rule, level) = (fact("member-role"), fact("member-role-level"));
     let body = |level: u8, role: Value| json!({"user_id": 7, "access_level": level, "member_role_id": role});
     let mismatch = json!({"message": {"member_role_id": [FITS]}});
@@ -192,14 +192,14 @@ async fn members_have_custom_roles() {
     world
         .check(vec![(fact("custom-role-used"), ROOT, "DELETE", "/member_roles/1", NO, 204, NO)])
         .await;
-    let below = at(OBSERVED, AttributeTier::Premium).await;
+    let below = at(OBSERVED_RELEASE, AttributeTier::Premium).await;
     let made = below.call("olive", "POST", "/groups/acme/members", &body(30, json!(9))).await;
     assert!(made.status == 201 && made.body.get("member_role").is_none(), "{rule} {}", made.body);
 }
 
 #[tokio::test]
 async fn billable_memberships_name_the_custom_role() {
-    let world = with_roles(OBSERVED).await;
+    let world = with_roles(OBSERVED_RELEASE).await;
     let add = json!({"user_id": 7, "access_level": 40, "member_role_id": 1});
     world.call("olive", "POST", "/groups/acme/members", &add).await;
     let path = "/groups/acme/billable_members/7/memberships";
@@ -215,7 +215,7 @@ async fn invited(world: &World) -> Value {
 
 #[tokio::test]
 async fn shares_have_custom_roles() {
-    let world = with_roles(OBSERVED).await;
+    let world = with_roles(OBSERVED_RELEASE).await;
     let (rule, level, in_force) =
         (fact("share-role"), fact("link-role-level"), fact("share-role-of-members"));
     let group = invited(&world).await;
@@ -270,7 +270,7 @@ async fn shares_have_custom_roles() {
 
 #[tokio::test]
 async fn links_have_custom_roles() {
-    let world = with_roles(OBSERVED).await;
+    let world = with_roles(OBSERVED_RELEASE).await;
     let (rule, level) = (fact("link-role"), fact("link-role-level"));
     let (ldap, saml) = ("/groups/acme/ldap_group_links", "/groups/acme/saml_group_links");
     let of_ldap = |level: u8, role: Value| json!({"provider": "p", "cn": "ops", "group_access": level, "member_role_id": role});

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
-use undrift_sandbox::{Chance, Clock, Conditions, Model, Profile, Seed};
+use undrift_sandbox::{Clock, Conditions, Model, Profile, RandomSource, Seed};
 
 use super::client::{ROOT, usual_seed};
 use super::facts::fact;
@@ -19,7 +19,7 @@ fn conditions(second: i64) -> Conditions {
     let time = jiff::Timestamp::from_second(second).expect("a time");
     Conditions {
         clock: Clock::new(move || time),
-        chance: Chance::seeded(second.unsigned_abs()),
+        chance: RandomSource::seeded(second.unsigned_abs()),
         ..Conditions::default()
     }
 }

@@ -3,11 +3,11 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use undrift_sandbox::{Running, SandboxConfig, Seed, start};
+use undrift_sandbox::{RunningSandbox, SandboxConfig, Seed, start};
 
 use super::client::{ROOT, usual_seed};
 
-async fn sandbox() -> Running {
+async fn sandbox() -> RunningSandbox {
     let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     start(SandboxConfig { seed, token: Some(ROOT.to_owned()), ..SandboxConfig::default() })
         .await
@@ -15,7 +15,7 @@ async fn sandbox() -> Running {
 }
 
 /// Sends these bytes and reads until the service closes the connection.
-async fn answer(running: &Running, request: &str) -> String {
+async fn answer(running: &RunningSandbox, request: &str) -> String {
     let mut stream = TcpStream::connect(running.addr()).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut text = Vec::new();

@@ -57,7 +57,7 @@ async fn with_fault(method: Method, path_contains: &str, what: FaultEffect) -> W
         method: Some(method),
         path_contains: path_contains.to_owned(),
         nth: 1,
-        what,
+        effect: what,
     });
     world
 }
@@ -81,9 +81,12 @@ async fn durable_data_is_flushed_at_each_commit() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
     for durable in [true, false] {
-        let world =
-            World::start(SandboxConfig { seed: seed(usual_seed()), durable, ..in_file(&file) })
-                .await;
+        let world = World::start(SandboxConfig {
+            seed: seed(usual_seed()),
+            is_durable: durable,
+            ..in_file(&file)
+        })
+        .await;
         assert_eq!(world.running.is_durable(), durable);
         assert_eq!(
             world
@@ -343,7 +346,7 @@ async fn the_release_of_the_last_start_stays() {
         (None, None, REFERENCE, "17.1"),
     ];
     for (release, seed, profile, answered) in rows {
-        let profile = Profile::default().at(profile);
+        let profile = Profile::default().with_release(profile);
         let config = SandboxConfig { release, seed, profile, ..in_file(&file) };
         let world = World::start(config).await;
         let version = world.get(ROOT, "/version").await.body["version"].clone();
@@ -554,7 +557,8 @@ async fn the_clock_ends_background_work() {
 #[tokio::test]
 async fn single_routes_have_limits_of_their_own() {
     let (clock, _) = clock_at(1_900_000_020);
-    let rate_limits = RateLimits { user: Some(2_000), operation: None, routes: true };
+    let rate_limits =
+        RateLimits { max_per_user: Some(2_000), max_per_operation: None, has_route_limits: true };
     let world = World::start(SandboxConfig {
         seed: seed(usual_seed()),
         rate_limits,
@@ -579,7 +583,8 @@ async fn single_routes_have_limits_of_their_own() {
 #[tokio::test]
 async fn too_many_requests_are_refused_in_two_ways() {
     let (clock, seconds) = clock_at(1_900_000_020);
-    let rate_limits = RateLimits { user: Some(3), operation: Some(2), routes: false };
+    let rate_limits =
+        RateLimits { max_per_user: Some(3), max_per_operation: Some(2), has_route_limits: false };
     let world = World::start(SandboxConfig {
         seed: seed(usual_seed()),
         rate_limits,

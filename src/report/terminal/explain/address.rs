@@ -8,7 +8,7 @@ use super::draw_description;
 use crate::{
     address::Address,
     desired::{Container, Declared},
-    diff::{Findings, Shown, Step, shown_declared, shown_live},
+    diff::{Findings, Shown, Step, show_declared, show_live},
     kind::{Section, Shape},
     live::Live,
     manifest::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, schema::NameDescription},
@@ -19,7 +19,7 @@ use crate::{
         terminal::{change, notes},
     },
     secret::Secrets,
-    text::listed,
+    text::list_names,
     value::{Fields, Json, Value},
 };
 
@@ -62,7 +62,7 @@ impl Subject<'_> {
     }
 
     /// True if the object at `address` is the subject, or in it.
-    fn holds(&self, address: &Address) -> bool {
+    fn includes(&self, address: &Address) -> bool {
         let subject = self.address();
         subject.path == address.path
             && (subject.section.is_none() || subject.section == address.section)
@@ -70,7 +70,7 @@ impl Subject<'_> {
     }
 
     /// True if the subject includes the field `name`.
-    fn is_about(&self, name: &str) -> bool {
+    fn includes_field(&self, name: &str) -> bool {
         self.field.first().is_none_or(|field| field == name)
     }
 }
@@ -84,10 +84,10 @@ pub fn declared(
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    canvas.line(&Line::of(Paint::Bold, subject.title()));
+    canvas.add_line(&Line::with_text(Paint::Bold, subject.title()));
     if let Some(documentation) = documentation {
-        draw_description(&mut canvas, &documentation.described);
-        canvas.gap();
+        draw_description(&mut canvas, &documentation.field);
+        canvas.add_gap();
     }
     match (subject.section, subject.entry) {
         (None, _) => draw_container(&mut canvas, subject.container, trace),
@@ -95,24 +95,24 @@ pub fn declared(
         (Some(section), Some((key, fields))) => {
             let values = fields.values();
             if let Some((name, within)) = subject.field.split_first() {
-                let whole = fields
+                let declared_value = fields
                     .get(name)
-                    .map(|field| shown_declared(section.field(name), &field.value, &values));
-                if let Some(shown) = whole.and_then(|whole| value_at(whole, within)) {
+                    .map(|field| show_declared(section.field(name), &field.value, &values));
+                if let Some(shown) = declared_value.and_then(|whole| value_at(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
-                    canvas.line(&line.with(change::value_line(&shown)));
+                    canvas.add_line(&line.append(change::value_line(&shown)));
                 }
                 let chain = trace.value_chain(section, key, &subject.field);
                 draw_links(&mut canvas, None, &chain, section, &values);
                 return canvas.finish();
             }
-            let whole = trace.value_chain(section, key, &[]);
+            let entry_chain = trace.value_chain(section, key, &[]);
             let title = (section.shape == Shape::List).then_some(section.noun);
             // The fields of a mapping show that it is declared, if it has some.
-            let is_more = fields.keys().next().is_none()
-                || whole.iter().any(|link| link.setting.content != LayerValue::Declared);
-            if title.is_some() || is_more {
-                draw_links(&mut canvas, title, &whole, section, &values);
+            let has_details = fields.keys().next().is_none()
+                || entry_chain.iter().any(|link| link.setting.content != LayerValue::Declared);
+            if title.is_some() || has_details {
+                draw_links(&mut canvas, title, &entry_chain, section, &values);
             }
             for name in fields.keys().filter(|name| !section.identity.contains(name)) {
                 let chain = trace.value_chain(section, key, &[name.to_owned()]);
@@ -125,9 +125,13 @@ pub fn declared(
 
 /// The layers of a container, and their result.
 fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
-    canvas.line(&Line::indented(2).text("layers, the highest first:"));
+    canvas.add_line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
-        canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Overflow::Wrap);
+        canvas.add_line_with_origin(
+            Line::indented(4).text(&layer.name),
+            &layer.origin,
+            Overflow::Wrap,
+        );
     }
     let sections = container.sections.iter().map(|declared| match declared.section.shape {
         Shape::List => format!("{} ({})", declared.section.section, declared.entries.len()),
@@ -135,10 +139,10 @@ fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace)
     });
     let sections: Vec<_> = sections.collect();
     if !sections.is_empty() {
-        canvas.line(&Line::indented(2).text("declares ").hang_here().text(sections.join(", ")));
+        canvas.add_line(&Line::indented(2).text("declares ").hang_here().text(sections.join(", ")));
     }
     let hint = format!("`undrift show --effective {}` prints all of it", container.path);
-    canvas.line(&Line::indented(2).put(Paint::Dim, hint));
+    canvas.add_line(&Line::indented(2).put(Paint::Dim, hint));
 }
 
 /// The entries of a list, and the policy for others.
@@ -164,18 +168,18 @@ fn draw_links(
     title: Option<&str>,
     links: &[TracedSlot<'_>],
     section: Section,
-    beside: &Fields,
+    other_fields: &Fields,
 ) {
-    title.iter().for_each(|title| canvas.line(&Line::indented(2).text(title)));
+    title.iter().for_each(|title| canvas.add_line(&Line::indented(2).text(title)));
     let lines = links.iter().map(|link| {
-        let (fate, paint) = match link.fate {
+        let (fate, paint) = match link.effect {
             LayerEffect::Decides => ("decides", Paint::Plain),
-            LayerEffect::Changed => ("changed", Paint::Plain),
+            LayerEffect::Extended => ("changed", Paint::Plain),
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
-        let line = match contribution(link, section, beside) {
-            Ok(shown) => line.with(change::value_line(&shown)),
+        let line = match contribution(link, section, other_fields) {
+            Ok(shown) => line.append(change::value_line(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
         match link.setting.names.get(1..).unwrap_or_default() {
@@ -189,11 +193,11 @@ fn draw_links(
     let end = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(links) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
-        canvas.line_from(line.pad_to(end), &link.setting.origin, Overflow::Wrap);
+        canvas.add_line_with_origin(line.pad_to(end), &link.setting.origin, Overflow::Wrap);
     }
 }
 
-/// The contribution of a layer: a value, or something else in words.
+/// The contribution of a layer: a value, or a description of another contribution.
 fn contribution(
     link: &TracedSlot<'_>,
     section: Section,
@@ -203,7 +207,7 @@ fn contribution(
         LayerValue::Value(value) => {
             let field = link.setting.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
-            Ok(shown_declared(section.field(field), value, beside))
+            Ok(show_declared(section.field(field), value, beside))
         }
         LayerValue::Declared => Err("declared"),
         LayerValue::Absent => Err("absent"),
@@ -227,7 +231,7 @@ fn draw_with_origin(
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
     };
-    canvas.line_from(line, origin, Overflow::Wrap);
+    canvas.add_line_with_origin(line, origin, Overflow::Wrap);
 }
 
 /// The live state, and what `apply` would do.
@@ -241,18 +245,18 @@ pub fn live(
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
     let findings = restrict_findings(subject, plan);
-    canvas.gap();
+    canvas.add_gap();
     let target = if run.sandbox { "the sandbox" } else { &run.target };
-    canvas.line(&Line::of(Paint::Bold, target).text(" as ").text(&run.caller));
+    canvas.add_line(&Line::with_text(Paint::Bold, target).text(" as ").text(&run.caller));
     let steps: Vec<&Step> = findings.steps.iter().chain(&findings.watched).collect();
-    let is_open = !(findings.problems.is_empty() && findings.incomplete.is_empty());
-    if steps.is_empty() && !is_open {
+    let has_blockers = !(findings.problems.is_empty() && findings.incomplete.is_empty());
+    if steps.is_empty() && !has_blockers {
         if let Some(shown) = live_value(subject, live) {
             let line = Line::indented(2).put(Paint::Dim, "live  ").hang_here();
-            canvas.line(&line.with(change::value_line(&shown)));
+            canvas.add_line(&line.append(change::value_line(&shown)));
         }
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
-        canvas.line(&Line::indented(2).text(verdict));
+        canvas.add_line(&Line::indented(2).text(verdict));
     }
     for step in &steps {
         change::draw_step(&mut canvas, step, &step.changes, false);
@@ -263,15 +267,15 @@ pub fn live(
             let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
             let mut text = format!("{} {}", call.method, call.path);
             if !fields.is_empty() {
-                text += &format!(" with {}", listed(&fields));
+                text += &format!(" with {}", list_names(&fields));
             }
-            canvas.line(&line.text(text));
+            canvas.add_line(&line.text(text));
         }
     }
     if let Some(step) = findings.watched.first() {
         let day = plan.held_until(&step.address);
         let reason = day.map_or_else(|| "watched".to_owned(), |day| format!("held until {day}"));
-        canvas.line(&Line::indented(2).text(format!("{reason}: `apply` writes nothing there")));
+        canvas.add_line(&Line::indented(2).text(format!("{reason}: `apply` writes nothing there")));
     }
     notes::draw_notes(&mut canvas, &findings.notes);
     notes::draw_incomplete(&mut canvas, &findings.incomplete);
@@ -284,18 +288,19 @@ pub fn live(
 fn restrict_findings(subject: &Subject<'_>, plan: &Plan) -> Findings {
     let mut findings = plan.findings.clone();
     for steps in [&mut findings.steps, &mut findings.watched] {
-        steps.retain_mut(|step| subject.holds(&step.address) && restrict_step(step, subject));
+        steps.retain_mut(|step| subject.includes(&step.address) && restrict_step(step, subject));
     }
-    findings.held.retain(|held| subject.holds(&held.address));
+    findings.held.retain(|held| subject.includes(&held.address));
     findings.notes.retain(|note| {
-        let is_about = note.fields.is_empty() || note.fields.iter().any(|n| subject.is_about(n));
-        subject.holds(&note.address) && is_about
+        let is_about =
+            note.fields.is_empty() || note.fields.iter().any(|n| subject.includes_field(n));
+        subject.includes(&note.address) && is_about
     });
-    findings.refusals.retain(|refusal| subject.holds(&refusal.address));
+    findings.refusals.retain(|refusal| subject.includes(&refusal.address));
     findings
 }
 
-/// Removes the changes of other fields from `step`; returns whether it is still about `subject`.
+/// Removes the changes of other fields from `step`; returns true if it still concerns `subject`.
 fn restrict_step(step: &mut Step, subject: &Subject<'_>) -> bool {
     let Some((name, within)) = subject.field.split_first() else { return true };
     step.changes.retain(|change| *change.field == **name);
@@ -319,7 +324,7 @@ fn live_value(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let entry = entries
         .iter()
         .find(|live| section.shape != Shape::List || section.name(live.fields.raw()) == key)?;
-    let shown = shown_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
+    let shown = show_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
     // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {

@@ -9,7 +9,7 @@ use super::script::*;
 use crate::{
     api::{
         ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, TransportError,
-        quote::Unquotable, retry::SendOutcome,
+        quote::QuoteRedactor, retry::SendOutcome,
     },
     field::Scope,
     operation as op,
@@ -43,10 +43,10 @@ async fn a_secret_enters_the_body_and_nothing_else() {
         json(400, &echo),
         json(500, &echo),
         html(200),
-        lost(RequestPhase::MaybeSent, TransportError::Network),
+        send_failure(RequestPhase::MaybeSent, TransportError::Network),
     ] {
         let script = Script::new([reply]);
-        let client = writes(&script);
+        let client = write_client(&script);
         let error = client.send(create()).await.unwrap_err();
         assert_eq!(script.first_json(), format!(r#"{{"key":"TOKEN","value":"{CANARY}"}}"#));
         let sent = script.sent.lock().unwrap()[0].request.clone();
@@ -58,22 +58,22 @@ async fn a_secret_enters_the_body_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_answer_was_lost_is_not_sent_again() {
     let ambiguous = [
-        lost(RequestPhase::MaybeSent, TransportError::Timeout),
+        send_failure(RequestPhase::MaybeSent, TransportError::Timeout),
         json(500, "{}"),
         json(502, ""),
         html(200),
         html(201),
-        cut(201),
+        truncated(201),
         empty(201),
     ];
     for reply in ambiguous {
         let script = Script::new([reply.clone(), json(201, "{}")]);
-        let error = writes(&script).send(create()).await.unwrap_err();
+        let error = write_client(&script).send(create()).await.unwrap_err();
         assert!(error.in_doubt_since().is_some(), "{reply:?}");
         assert_eq!(script.times().len(), 1, "{reply:?}");
     }
     for reply in [
-        lost(RequestPhase::NotSent, TransportError::Network),
+        send_failure(RequestPhase::NotSent, TransportError::Network),
         json(429, "{}"),
         json(409, r#"{"message":"409 Resource lock"}"#),
         // Another request has just created the same topic.
@@ -83,7 +83,7 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
         ),
     ] {
         let script = Script::new([reply.clone(), json(201, "{}")]);
-        assert_eq!(writes(&script).send(create()).await.unwrap().status, 201, "{reply:?}");
+        assert_eq!(write_client(&script).send(create()).await.unwrap().status, 201, "{reply:?}");
         assert_eq!(script.times().len(), 2, "{reply:?}");
     }
 }
@@ -96,27 +96,27 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
             .arg("id", 1)
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let gone = lost(RequestPhase::MaybeSent, TransportError::Network);
+    let gone = send_failure(RequestPhase::MaybeSent, TransportError::Network);
     let table = [
         (vec![gone.clone(), json(200, "{}")], 2, Ok(())),
         (vec![gone.clone()], 6, Err(true)),
         (vec![json(503, "{}")], 6, Err(true)),
         (vec![html(200)], 6, Err(true)),
         (vec![gone, json(400, "{}")], 2, Err(true)),
-        (vec![lost(RequestPhase::NotSent, TransportError::Network)], 6, Err(false)),
+        (vec![send_failure(RequestPhase::NotSent, TransportError::Network)], 6, Err(false)),
         (
-            vec![lost(RequestPhase::NotSent, TransportError::Network), json(400, "{}")],
+            vec![send_failure(RequestPhase::NotSent, TransportError::Network), json(400, "{}")],
             2,
             Err(false),
         ),
-        (vec![lost(RequestPhase::NotSent, TransportError::Tls)], 1, Err(false)),
+        (vec![send_failure(RequestPhase::NotSent, TransportError::Tls)], 1, Err(false)),
         (vec![json(400, "{}")], 1, Err(false)),
         (vec![json(304, "")], 1, Err(false)),
         (vec![json(429, "{}")], 6, Err(false)),
     ];
     for (replies, sent, result) in table {
         let script = Script::new(replies.clone());
-        let found = writes(&script)
+        let found = write_client(&script)
             .send(update())
             .await
             .map(drop)
@@ -138,7 +138,7 @@ async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_a
         (html(404), None),
     ];
     for (reply, status) in table {
-        let client = writes(&Script::new([reply.clone()]));
+        let client = write_client(&Script::new([reply.clone()]));
         let answer = client.send(op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2)).await;
         assert_eq!(answer.ok().map(|a| a.status), status, "{reply:?}");
     }
@@ -148,7 +148,7 @@ async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_a
 async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     let no_answers = [
         html(200),
-        cut(200),
+        truncated(200),
         empty(200),
         json(200, "[{}"),
         json(206, "[]"),
@@ -158,19 +158,19 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         json(403, "[]"),
     ];
     for reply in no_answers {
-        let client = reads(&Script::new([reply.clone()]), settings());
+        let client = read_client(&Script::new([reply.clone()]), settings());
         let list = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
-        let client = reads(&Script::new([reply.clone()]), settings());
+        let client = read_client(&Script::new([reply.clone()]), settings());
         let rule =
             client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1), &[]).await.unwrap_err();
         assert!(!list.is_container_missing() && !rule.is_container_missing(), "{reply:?}");
     }
     for body in ["{}", "[1]", "null", "7"] {
-        let client = reads(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json(200, body)]), settings());
         assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
     }
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
-        let client = reads(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json(200, body)]), settings());
         assert!(
             client.get(get()).await.is_err() && client.get_optional(get(), &[]).await.is_err(),
             "{body}"
@@ -182,20 +182,20 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         (r#"{"id":1,"path":null}"#, false),
         (r#"{"id":1,"path":"x"}"#, true),
     ] {
-        let client = reads(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json(200, body)]), settings());
         assert_eq!(client.get_object(get(), &["id", "path"]).await.is_ok(), known, "{body}");
     }
     for (asked, known) in [("1", true), ("2", false), ("acme/shop", true)] {
-        let client = reads(&Script::new([json(200, r#"{"id":1}"#)]), settings());
+        let client = read_client(&Script::new([json(200, r#"{"id":1}"#)]), settings());
         let request = op::PROJECT_GET.request().arg("id", asked);
         assert_eq!(client.get_object(request, &["id"]).await.is_ok(), known, "{asked}");
     }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
     for (reply, is_absent) in [(json(200, "null"), true), (empty(204), false)] {
-        let client = reads(&Script::new([reply.clone()]), settings());
+        let client = read_client(&Script::new([reply.clone()]), settings());
         let found = client.get_optional(rule(), &[]).await;
         assert_eq!(found.is_ok_and(|found| found.is_none()), is_absent);
-        let client = reads(&Script::new([reply]), settings());
+        let client = read_client(&Script::new([reply]), settings());
         assert!(client.get(rule()).await.is_err());
     }
 }
@@ -207,7 +207,7 @@ fn hooks() -> op::Request<op::Read> {
 /// A page of one hook, in a list of `total`.
 fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
     let total = total.to_string();
-    with(
+    json_with_headers(
         200,
         &[("x-next-page", next), ("x-per-page", "1"), ("x-total", &total)],
         &format!("[{hook}]"),
@@ -219,16 +219,17 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
     let keeping = |request: op::Request<op::Read>| request.keeping(op::KeyFilter::keys(["a"]));
     let script = Script::new([json(200, body)]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     let answer = client.get_object(keeping(get()), &["id"]).await.unwrap();
     assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
     assert!(client.get_object(keeping(get()), &["id", "z"]).await.is_err());
 
-    let page = with(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
+    let page =
+        json_with_headers(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
     let script = Script::new([page]);
     let hooks = || keeping(op::HOOK_LIST.request().arg("id", 1));
-    let client = reads(&script, settings());
-    let list = client.list_rows(hooks(), Rows { keys: &["id"], also: &["x"] }).await.unwrap();
+    let client = read_client(&script, settings());
+    let list = client.list_rows(hooks(), Rows { keys: &["id"], other_keys: &["x"] }).await.unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
     // The key that identifies its entries is not known.
     assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
@@ -238,12 +239,12 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
         ("[1]", "something other than a list"),
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
-        let client = reads(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json(200, body)]), settings());
         let error = client.list_rows(hooks(), Rows::with_id(&[])).await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
     let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
-    let error = reads(&script, settings()).get(keeping(get())).await.unwrap_err();
+    let error = read_client(&script, settings()).get(keeping(get())).await.unwrap_err();
     assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
 }
 
@@ -252,7 +253,7 @@ async fn a_list_is_complete_or_failed() {
     let pages = [(1, "2"), (2, "3"), (3, "")]
         .map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
     let script = Script::new(pages.clone());
-    assert_eq!(reads(&script, settings()).list(hooks()).await.unwrap().len(), 3);
+    assert_eq!(read_client(&script, settings()).list(hooks()).await.unwrap().len(), 3);
     assert_eq!(
         script.targets(),
         [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}"))
@@ -261,7 +262,7 @@ async fn a_list_is_complete_or_failed() {
         let mut replies = pages.to_vec();
         replies.splice(failing.., [json(403, "{}")]);
         assert!(
-            reads(&Script::new(replies), settings())
+            read_client(&Script::new(replies), settings())
                 .list(hooks())
                 .await
                 .unwrap_err()
@@ -280,7 +281,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
             let replies =
                 (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
             let script = Script::new(replies);
-            let list = reads(&script, settings()).list(hooks()).await;
+            let list = read_client(&script, settings()).list(hooks()).await;
             assert_eq!(
                 list.as_ref().map(|all| all.len()).ok(),
                 (times < 3).then_some(2),
@@ -292,8 +293,9 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
             );
         }
     }
-    let short = with(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
-    let error = reads(&Script::new([short]), settings()).list(hooks()).await.unwrap_err();
+    let short =
+        json_with_headers(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
+    let error = read_client(&Script::new([short]), settings()).list(hooks()).await.unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error.clone())),
         "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service announced 20 entries and sent 2"
@@ -306,7 +308,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn entries_of_a_known_list_have_the_required_keys() {
-    let list = |body: &str| Script::new([with(200, &[("x-total", "1")], body)]);
+    let list = |body: &str| Script::new([json_with_headers(200, &[("x-total", "1")], body)]);
     for (body, known) in [
         (r#"[{"id":1}]"#, true),
         ("[{}]", false),
@@ -314,11 +316,12 @@ async fn entries_of_a_known_list_have_the_required_keys() {
         (r#"[{"name":"x"}]"#, false),
     ] {
         let script = list(body);
-        let known_list =
-            reads(&script, settings()).list_rows(hooks(), crate::page::Rows::with_id(&[])).await;
+        let known_list = read_client(&script, settings())
+            .list_rows(hooks(), crate::page::Rows::with_id(&[]))
+            .await;
         assert_eq!(known_list.is_ok(), known, "{body}");
         assert_eq!(script.times().len(), 1, "reading again brings nothing: {body}");
-        assert!(reads(&list(body), settings()).list(hooks()).await.is_ok(), "{body}");
+        assert!(read_client(&list(body), settings()).list(hooks()).await.is_ok(), "{body}");
     }
 }
 
@@ -327,32 +330,40 @@ async fn no_more_of_a_list_is_kept_than_allowed() {
     let padded = |id: u32| {
         let headers = [("x-next-page", (id + 1).to_string()), ("x-per-page", "1".to_owned())];
         let body = format!(r#"[{{"id":{id},"url":"{}"}}]"#, "x".repeat(22 << 20));
-        with(200, &headers.each_ref().map(|(name, value)| (*name, value.as_str())), &body)
+        json_with_headers(
+            200,
+            &headers.each_ref().map(|(name, value)| (*name, value.as_str())),
+            &body,
+        )
     };
     let script = Script::new((1..9).map(padded));
-    let error = reads(&script, settings()).list(hooks()).await.unwrap_err();
+    let error = read_client(&script, settings()).list(hooks()).await.unwrap_err();
     assert_eq!(error.page_error().unwrap().to_string(), "the list has more than 64 MiB of JSON");
     assert_eq!(script.times().len(), 3, "not read again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_filtered_after_paging_is_never_complete() {
-    let script = Script::new([with(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
-    let error =
-        reads(&script, settings()).list(op::NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
+    let script =
+        Script::new([json_with_headers(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
+    let error = read_client(&script, settings())
+        .list(op::NOTE_LIST.request().arg("id", 1))
+        .await
+        .unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
     assert_eq!(script.times().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_project_that_has_moved_is_known_by_its_id() {
-    let location = |to| with(301, &[("location", to)], "");
-    let here = reads(&Script::new([location("https://example.org/api/v4/projects/7")]), settings())
-        .get(get())
-        .await
-        .unwrap_err();
+    let location = |to| json_with_headers(301, &[("location", to)], "");
+    let here =
+        read_client(&Script::new([location("https://example.org/api/v4/projects/7")]), settings())
+            .get(get())
+            .await
+            .unwrap_err();
     assert_eq!((here.is_moved(), here.moved_to()), (true, Some(7)));
-    let away = reads(
+    let away = read_client(
         &Script::new([location("https://evil.example/api/v4/projects/7?x=canary")]),
         settings(),
     )
@@ -363,24 +374,24 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
     assert!(!shown(&away).contains("canary"));
     let moved =
         json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
-    assert!(writes(&Script::new([moved])).send(create()).await.unwrap_err().is_moved());
+    assert!(write_client(&Script::new([moved])).send(create()).await.unwrap_err().is_moved());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_without_any_access_is_blocked() {
     let project = |id: u32| op::PROJECT_GET.request().arg("id", id);
     let script = Script::new([json(403, "{}")]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     for id in [1, 1, 1, 2, 3] {
-        assert!(!client.get(project(id)).await.unwrap_err().is_stopped());
+        assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
     }
     let blocked = client.get(project(4)).await.unwrap_err();
-    assert!(blocked.is_stopped() && blocked.is_forbidden() && script.times().len() == 5);
+    assert!(blocked.is_run_ended() && blocked.is_forbidden() && script.times().len() == 5);
 
-    let client = reads(&Script::new([json(200, "{}"), json(403, "{}")]), settings());
+    let client = read_client(&Script::new([json(200, "{}"), json(403, "{}")]), settings());
     client.get(project(0)).await.unwrap();
     for id in 1..9 {
-        assert!(!client.get(project(id)).await.unwrap_err().is_stopped());
+        assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
     }
 }
 
@@ -391,7 +402,7 @@ async fn a_file_makes_the_body_a_form() {
     let mut secrets = Secrets::new(folder.path(), [("CANARY".to_owned(), CANARY.to_owned())]);
     secrets.resolve([&canary()]);
     let script = Script::new([json(200, "{}")]);
-    let client = writes_with(&script, secrets);
+    let client = write_client_with(&script, secrets);
     let plain = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
     let mut fields: Fields =
         plain.as_object().unwrap().iter().map(|(n, v)| (n.clone(), v.clone().into())).collect();
@@ -399,7 +410,7 @@ async fn a_file_makes_the_body_a_form() {
     fields.insert("token".into(), Value::Secret(canary()));
     client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
     let sent = script.sent.lock().unwrap()[0].request.clone();
-    let EncodedBody::Form(parts) = &sent.content else { panic!("not a form") };
+    let EncodedBody::Form(parts) = &sent.body else { panic!("not a form") };
     let parts: Vec<_> =
         parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
     let expected: [(&str, Option<&str>, &[u8]); 7] = [
@@ -432,9 +443,9 @@ async fn a_file_makes_the_body_a_form() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_before_the_service_allows_it() {
-    let busy = with(429, &[("retry-after", "17")], "Retry later\n");
+    let busy = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
     let script = Script::new([busy, json(200, "{}")]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     let (first, second) = tokio::join!(client.get(get()), client.get(get()));
     assert!(first.is_ok() && second.is_ok());
     let times = script.times();
@@ -445,11 +456,11 @@ async fn nothing_is_sent_before_the_service_allows_it() {
 #[tokio::test(start_paused = true)]
 async fn after_a_401_nothing_more_is_sent() {
     let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     let first = client.get(get()).await.unwrap_err();
-    assert!(first.is_unauthorized() && !first.is_stopped());
+    assert!(first.is_unauthorized() && !first.is_run_ended());
     let second = client.clone().get(get()).await.unwrap_err();
-    assert!(second.is_unauthorized() && second.is_stopped());
+    assert!(second.is_unauthorized() && second.is_run_ended());
     assert_eq!(script.times().len(), 1);
 }
 
@@ -458,7 +469,14 @@ fn links() -> op::Op<op::Read> {
     let row = Operation::usual(Method::Get);
     let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
     let empty_as = Some("No links found");
-    collection::read(Operation { id, path, answer, denies_with_401: true, empty_as, ..row })
+    collection::read_operation(Operation {
+        id,
+        path,
+        answer,
+        denies_with_401: true,
+        empty_as,
+        ..row
+    })
 }
 
 /// Some collections answer 401 where they are switched off.
@@ -466,7 +484,7 @@ fn links() -> op::Op<op::Read> {
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
     let links = links().request().arg("id", 7);
     let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     let denied = client.get(links).await.unwrap_err();
     assert!(denied.is_forbidden() && !denied.is_unauthorized(), "{denied}");
     client.get(get()).await.unwrap();
@@ -475,14 +493,17 @@ async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_requests_and_of_time_ends_the_run() {
     let script = Script::new([json(200, "{}")]);
-    let client = reads(&script, ClientSettings { max_requests: Some(2), ..settings() });
+    let client = read_client(&script, ClientSettings { max_requests: Some(2), ..settings() });
     assert!(client.get(get()).await.is_ok() && client.get(get()).await.is_ok());
     assert!(client.get(get()).await.unwrap_err().is_over_budget());
     assert_eq!(script.times().len(), 2);
 
-    let script = Script::new([with(429, &[("retry-after", "60")], ""), json(200, "{}")]);
-    let client =
-        reads(&script, ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() });
+    let script =
+        Script::new([json_with_headers(429, &[("retry-after", "60")], ""), json(200, "{}")]);
+    let client = read_client(
+        &script,
+        ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() },
+    );
     assert!(client.get(get()).await.unwrap_err().is_over_budget());
     assert_eq!(script.times(), [Duration::ZERO]);
 }
@@ -490,8 +511,9 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
 #[tokio::test(start_paused = true)]
 async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
     for after in ["86400", "99999999999999999999999"] {
-        let script = Script::new([with(429, &[("retry-after", after)], ""), json(200, "{}")]);
-        let client = reads(&script, settings());
+        let script =
+            Script::new([json_with_headers(429, &[("retry-after", after)], ""), json(200, "{}")]);
+        let client = read_client(&script, settings());
         let not_sent = "was not sent: the service asks to wait for ";
         for expected in ["answered 429", not_sent, not_sent] {
             let error = client.get(get()).await.unwrap_err().to_string();
@@ -503,34 +525,41 @@ async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_requests_end_with_the_run() {
-    let script = Script::new([with(429, &[("retry-after", "3000")], ""), json(401, "{}")]);
-    let client = reads(&script, settings());
+    let script =
+        Script::new([json_with_headers(429, &[("retry-after", "3000")], ""), json(401, "{}")]);
+    let client = read_client(&script, settings());
     let start = tokio::time::Instant::now();
     let (waiting, refused) =
         tokio::join!(client.get(get()), client.get(op::CURRENT_USER.request()));
-    assert!(waiting.unwrap_err().is_stopped() && refused.unwrap_err().is_unauthorized());
+    assert!(waiting.unwrap_err().is_run_ended() && refused.unwrap_err().is_unauthorized());
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
-    let reply = with(404, &[("x-request-id", "01HX-y")], r#"{"message":"404 Project Not Found"}"#);
-    let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
+    let reply = json_with_headers(
+        404,
+        &[("x-request-id", "01HX-y")],
+        r#"{"message":"404 Project Not Found"}"#,
+    );
+    let error = read_client(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
     assert!(error.is_container_missing());
-    let error =
-        reads(&Script::new([lost(RequestPhase::NotSent, TransportError::Network)]), settings())
-            .get(get())
-            .await
-            .unwrap_err();
+    let error = read_client(
+        &Script::new([send_failure(RequestPhase::NotSent, TransportError::Network)]),
+        settings(),
+    )
+    .get(get())
+    .await
+    .unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error)),
         "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
     );
-    let error = reads(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
+    let error = read_client(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 200 with an HTML page"
@@ -541,7 +570,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
 async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
         let script = Script::new([json(200, "{}")]);
-        let client = reads(
+        let client = read_client(
             &script,
             ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() },
         );
@@ -564,9 +593,9 @@ proptest! {
         let sent = runtime.block_on(async {
             let script = Script::new(busy.iter().map(|(status, after)| match status {
                 200 => json(200, "{}"),
-                _ => with(*status, &[("retry-after", &after.to_string())], ""),
+                _ => json_with_headers(*status, &[("retry-after", &after.to_string())], ""),
             }));
-            let client = reads(&script, ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() });
+            let client = read_client(&script, ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() });
             join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
             script.times()
         });
@@ -582,7 +611,7 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn not_modified_is_success_for_stars_and_deletes_only() {
-    let client = reads(&Script::new([]), settings());
+    let client = read_client(&Script::new([]), settings());
     let table = [
         (op::PROJECT_STAR, SendOutcome::Success),
         (op::PROJECT_UNSTAR, SendOutcome::Success),
@@ -595,7 +624,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
             operation,
             empty(304).unwrap(),
             &op::KeyFilter::All,
-            &Unquotable::default(),
+            &QuoteRedactor::default(),
         );
         assert_eq!(verdict.outcome, outcome, "{}", operation.id);
     }
@@ -604,14 +633,15 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
 #[tokio::test(start_paused = true)]
 async fn workers_on_any_thread_share_a_client() {
     let script = Script::new([json(200, "[]")]);
-    let client = writes(&script);
+    let client = write_client(&script);
     let (reader, writer) = (client.reads().clone(), client.clone());
     let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
     let write =
         tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
     assert!(read.await.unwrap().is_ok() && write.await.unwrap().is_ok());
-    let seconds =
-        |s: &Sent| (s.request.method, s.request.timeout.as_secs(), s.request.idle.as_secs());
+    let seconds = |s: &SentRequest| {
+        (s.request.method, s.request.timeout.as_secs(), s.request.idle_timeout.as_secs())
+    };
     let sent: Vec<_> = script.sent.lock().unwrap().iter().map(seconds).collect();
     // The service may take 60 s for a write without sending a byte.
     assert_eq!(sent, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
@@ -628,20 +658,25 @@ async fn an_error_says_what_to_do() {
         (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
         (json(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
         (json(405, offset), "too long for pages by number"),
-        (with(302, &[("location", "https://sso.example/")], ""), "does not follow redirects"),
+        (
+            json_with_headers(302, &[("location", "https://sso.example/")], ""),
+            "does not follow redirects",
+        ),
         (html(200), "answered instead"),
-        (lost(RequestPhase::NotSent, TransportError::Network), "check the address"),
-        (with(429, &[("retry-after", "86400")], ""), "try again later"),
+        (send_failure(RequestPhase::NotSent, TransportError::Network), "check the address"),
+        (json_with_headers(429, &[("retry-after", "86400")], ""), "try again later"),
     ];
     for (reply, hint) in table {
-        let error = reads(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
+        let error =
+            read_client(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
-    let error = reads(&Script::new([json(404, r#"{"message":"404 Not Found"}"#)]), settings())
-        .get(rule)
-        .await
-        .unwrap_err();
+    let error =
+        read_client(&Script::new([json(404, r#"{"message":"404 Not Found"}"#)]), settings())
+            .get(rule)
+            .await
+            .unwrap_err();
     assert!(
         error.hint().is_some_and(|hint| hint.contains("licence")),
         "{error}: {:?}",
@@ -665,7 +700,7 @@ fn fresh() -> Freshness {
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_sent_as_they_were_read() {
     let script = Script::new([json(200, "{}")]);
-    writes(&script).send_fresh(edit(), fresh()).await.unwrap();
+    write_client(&script).send_fresh(edit(), fresh()).await.unwrap();
     assert_eq!(
         script.first_json(),
         r#"{"protected":true,"value":"live-canary-77","masked":false}"#
@@ -674,10 +709,10 @@ async fn repeated_values_are_sent_as_they_were_read() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_not_sent_after_a_wait() {
-    let busy = || with(429, &[("retry-after", "2")], "");
+    let busy = || json_with_headers(429, &[("retry-after", "2")], "");
     // After its own wait it must be built anew; the error holds the time.
     let script = Script::new([busy(), json(200, "{}")]);
-    let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
+    let error = write_client(&script).send_fresh(edit(), fresh()).await.unwrap_err();
     assert!(
         error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(),
         "{error:?}"
@@ -685,7 +720,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
     assert_eq!(script.times().len(), 1);
     // The same after a wait for another request, and after too long a wait for its turn.
     let script = Script::new([busy(), json(200, "{}")]);
-    let client = writes(&script);
+    let client = write_client(&script);
     let (other, own) = tokio::join!(client.send(create()), async {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -701,10 +736,11 @@ async fn repeated_values_are_not_sent_after_a_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn the_client_does_not_resend_an_edit_with_repeated_values() {
-    for reply in [lost(RequestPhase::MaybeSent, TransportError::Network), json(502, ""), html(200)]
+    for reply in
+        [send_failure(RequestPhase::MaybeSent, TransportError::Network), json(502, ""), html(200)]
     {
         let script = Script::new([reply.clone(), json(200, "{}")]);
-        let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
+        let error = write_client(&script).send_fresh(edit(), fresh()).await.unwrap_err();
         assert_eq!(
             (error.in_doubt_since(), script.times().len()),
             (Some(Duration::ZERO), 1),
@@ -714,15 +750,18 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     }
     // The last attempt is marked by no time for another one.
     let last = Freshness { until: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
-    let error = writes(&Script::new([json(429, "")])).send_fresh(edit(), last).await.unwrap_err();
+    let error =
+        write_client(&Script::new([json(429, "")])).send_fresh(edit(), last).await.unwrap_err();
     assert_eq!(error.retry_at(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sensitive_values_of_a_body_are_not_quoted() {
     let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
-    let error =
-        writes(&Script::new([json(400, refusal)])).send_fresh(edit(), fresh()).await.unwrap_err();
+    let error = write_client(&Script::new([json(400, refusal)]))
+        .send_fresh(edit(), fresh())
+        .await
+        .unwrap_err();
     assert_eq!(
         error.message(),
         Some("value: '[secret]' is invalid; url: https://***@h is blocked")
@@ -730,7 +769,7 @@ async fn sensitive_values_of_a_body_are_not_quoted() {
     assert!(!shown(&error).contains("canary"), "{error:?}");
     let short = edit().repeating(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
     let refusal = json(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
-    let error = writes(&Script::new([refusal])).send_fresh(short, fresh()).await.unwrap_err();
+    let error = write_client(&Script::new([refusal])).send_fresh(short, fresh()).await.unwrap_err();
     assert!(
         !shown(&error).contains("abc") && error.message().unwrap().contains("not quoted"),
         "{error:?}"
@@ -745,9 +784,9 @@ async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out()
             .arg("id", 1)
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let later = with(429, &[("retry-after", "7")], "");
+    let later = json_with_headers(429, &[("retry-after", "7")], "");
     let script = Script::new([later, json(502, ""), json(400, "{}")]);
-    let error = writes(&script).send(update()).await.unwrap_err();
+    let error = write_client(&script).send(update()).await.unwrap_err();
     assert_eq!(error.in_doubt_since(), Some(script.times()[1]));
     assert!(script.times()[1] >= Duration::from_secs(7));
 }
@@ -756,10 +795,10 @@ async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out()
 async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
     let limited = || ClientSettings { deadline: Some(Duration::from_secs(3)), ..settings() };
     let script = Script::new([slow(200, 1_000, "{}")]);
-    let error = reads(&script, limited()).get(get()).await.unwrap_err();
+    let error = read_client(&script, limited()).get(get()).await.unwrap_err();
     assert!(error.is_over_budget() && error.in_doubt_since().is_none(), "{error}");
     let script = Script::new([slow(201, 1_000, "{}")]);
-    let client = crate::api::WriteClient::new(reads(&script, limited()));
+    let client = crate::api::WriteClient::new(read_client(&script, limited()));
     for request in [create(), op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::new())] {
         let start = tokio::time::Instant::now();
         let error = client.send(request).await.unwrap_err();
@@ -774,9 +813,9 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
     let script = Script::new([
         slow(201, 30, "{}"),
         slow(200, 30, "{}"),
-        with(429, &[("retry-after", "60")], ""),
+        json_with_headers(429, &[("retry-after", "60")], ""),
     ]);
-    let client = crate::api::WriteClient::new(reads(
+    let client = crate::api::WriteClient::new(read_client(
         &script,
         ClientSettings { in_flight: InFlight::fixed(3), ..settings() },
     ));
@@ -812,19 +851,22 @@ async fn a_caller_with_one_success_is_not_blocked() {
     let variables = |id: u32| op::VARIABLE_LIST.request().arg("id", id);
     let list = op::GROUP_PROJECTS.request().arg("id", "acme");
     let script = Script::new([json(200, "[]"), json(403, "{}")]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     client.list(list.clone()).await.unwrap();
     for id in 1..9 {
-        assert!(!client.list(variables(id)).await.unwrap_err().is_stopped(), "a list was answered");
+        assert!(
+            !client.list(variables(id)).await.unwrap_err().is_run_ended(),
+            "a list was answered"
+        );
     }
     // The answer about the token's user counts for nothing: a token without any right gets it too.
     let script = Script::new([json(200, r#"{"id":1,"username":"a"}"#), json(403, "{}")]);
-    let client = reads(&script, settings());
+    let client = read_client(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
     for id in 1..=3 {
-        assert!(!client.list(variables(id)).await.unwrap_err().is_stopped());
+        assert!(!client.list(variables(id)).await.unwrap_err().is_run_ended());
     }
-    assert!(client.list(list).await.unwrap_err().is_stopped());
+    assert!(client.list(list).await.unwrap_err().is_run_ended());
 }
 
 #[tokio::test(start_paused = true)]
@@ -833,16 +875,18 @@ async fn an_optional_object_has_its_keys_or_is_absent() {
     for (body, known) in
         [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
     {
-        let found =
-            reads(&Script::new([json(200, body)]), settings()).get_optional(rule(), &["id"]).await;
+        let found = read_client(&Script::new([json(200, body)]), settings())
+            .get_optional(rule(), &["id"])
+            .await;
         assert_eq!(found.ok().map(|found| found.is_some()), known, "{body}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cause_keeps_the_parts_of_an_answer() {
-    let reply = with(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
-    let error = reads(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
+    let reply =
+        json_with_headers(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
+    let error = read_client(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
     let cause = crate::cause::Cause::from(&error);
     assert_eq!(
         (cause.operation, cause.status, cause.request_id.as_deref()),
@@ -852,11 +896,13 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
         !cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"),
         "{cause:?}"
     );
-    let error =
-        reads(&Script::new([lost(RequestPhase::NotSent, TransportError::Network)]), settings())
-            .get(get())
-            .await
-            .unwrap_err();
+    let error = read_client(
+        &Script::new([send_failure(RequestPhase::NotSent, TransportError::Network)]),
+        settings(),
+    )
+    .get(get())
+    .await
+    .unwrap_err();
     let cause = crate::cause::Cause::from(&error);
     assert!(
         cause.transient && cause.message.ends_with("got no answer: connection reset"),
@@ -866,19 +912,19 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
-    let dated = |date: &str| with(200, &[("date", date)], r#"{"id":1}"#);
+    let dated = |date: &str| json_with_headers(200, &[("date", date)], r#"{"id":1}"#);
     let delete = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
     let read = Freshness { until: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
     let since = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
         let script = Script::new(replies);
-        let client = writes(&script);
+        let client = write_client(&script);
         for _ in 0..2 {
             let user = op::CURRENT_USER.request();
             client.reads().get(user).await.unwrap();
         }
         client.send_fresh(request, read).await.unwrap();
         let sent = script.sent.lock().unwrap();
-        sent.last().unwrap().request.unmodified_since.map(httpdate::fmt_http_date)
+        sent.last().unwrap().request.if_unmodified_since.map(httpdate::fmt_http_date)
     };
     let (noon, before) = ("Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 11:59:58 GMT");
     // The service's clock showed noon three seconds ago; two more because dates are cut to seconds
@@ -904,8 +950,8 @@ async fn an_empty_list_may_be_a_404() {
         (r#"{"message":"404 Group Not Found"}"#, false),
         (r#"{"error":"404 Not Found"}"#, false),
     ] {
-        let script = Script::new([with(404, &[], body)]);
-        let found = reads(&script, settings()).list(list.request().arg("id", 1)).await;
+        let script = Script::new([json_with_headers(404, &[], body)]);
+        let found = read_client(&script, settings()).list(list.request().arg("id", 1)).await;
         assert_eq!(found.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
     }
 }

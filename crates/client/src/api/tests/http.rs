@@ -7,7 +7,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::script::{Fixed, secrets};
+use super::script::{FixedRandom, secrets};
 use crate::{
     api::{
         ClientSettings, HttpOptions, HttpTransport, ReadClient, ServiceAddress, SetupError,
@@ -28,7 +28,7 @@ const TOKEN: &str = "token-of-undrift";
 
 /// Retries without delay.
 fn settings() -> ClientSettings {
-    ClientSettings { random: Arc::new(Fixed(0.0)), ..ClientSettings::default() }
+    ClientSettings { random: Arc::new(FixedRandom(0.0)), ..ClientSettings::default() }
 }
 
 /// A server that gives `answer` to each connection and closes it. It keeps the requests.
@@ -175,13 +175,16 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     drop(listener);
     let client = WriteClient::new(client(&url));
     let error = client.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await.unwrap_err();
-    assert!(error.is_not_sent() && !error.is_tls() && error.in_doubt_since().is_none(), "{error}");
+    assert!(
+        error.is_not_sent() && !error.is_tls_failure() && error.in_doubt_since().is_none(),
+        "{error}"
+    );
     let count = client.reads().counts()["project-archive"];
     assert_eq!((count.calls, count.retries), (6, 5));
 }
 
 fn trusting(ca: &str) -> HttpOptions {
-    HttpOptions { ca: Some(ca.into()), ..HttpOptions::default() }
+    HttpOptions { ca_pem: Some(ca.into()), ..HttpOptions::default() }
 }
 
 #[tokio::test]
@@ -189,7 +192,7 @@ async fn a_failed_tls_handshake_is_not_retried() {
     let (url, requests) = serve(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
     let client = client_with(&url.replace("http:", "https:"), &trusting(AUTHORITY));
     let error = client.get(op::CURRENT_USER.request()).await.unwrap_err();
-    assert!(error.is_tls(), "{error:?}");
+    assert!(error.is_tls_failure(), "{error:?}");
     assert!(error.hint().unwrap().starts_with("check the port"), "the certificate is not at fault");
     assert!(format!("{:?}", Cause::from(&error)).contains("the port answers without TLS"));
     assert!(!requests.lock().unwrap().join("").contains(TOKEN));
@@ -250,7 +253,7 @@ async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
         client_with(&url, &trusting(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.hint().unwrap().contains("--client-cert"), "{error:?}");
 
-    let known = HttpOptions { ca: Some(SERVER.into()), ..known };
+    let known = HttpOptions { ca_pem: Some(SERVER.into()), ..known };
     let error = client_with(&url, &known).get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.hint().unwrap().contains("--ca-file"), "{error:?}");
 }
@@ -302,7 +305,7 @@ fn a_file_without_certificates_is_refused() {
     let service = ServiceAddress::parse("https://localhost", false).unwrap();
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for pem in ["", "nothing", broken] {
-        let options = HttpOptions { ca: Some(pem.into()), ..HttpOptions::default() };
+        let options = HttpOptions { ca_pem: Some(pem.into()), ..HttpOptions::default() };
         assert_eq!(
             HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
             SetupError::Authorities,

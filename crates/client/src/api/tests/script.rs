@@ -28,15 +28,15 @@ pub(super) type Reply = Result<WireResponse, SendError>;
 
 /// What was sent, and when.
 #[derive(Clone)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) request: WireRequest,
-    pub(super) at: Duration,
+    pub(super) sent_at: Duration,
 }
 
 /// Answers from a script; repeats its last answer.
 pub(super) struct Script {
     replies: Mutex<VecDeque<Reply>>,
-    pub(super) sent: Mutex<Vec<Sent>>,
+    pub(super) sent: Mutex<Vec<SentRequest>>,
     /// How many requests are in flight, and the maximum so far.
     pub(super) in_flight: Mutex<(usize, usize)>,
     start: Instant,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Script {
 
 impl Transport for Script {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Reply> {
-        self.sent.lock().unwrap().push(Sent { request, at: self.start.elapsed() });
+        self.sent.lock().unwrap().push(SentRequest { request, sent_at: self.start.elapsed() });
         let mut replies = self.replies.lock().unwrap();
         let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
         let mut in_flight = self.in_flight.lock().unwrap();
@@ -84,7 +84,7 @@ impl Script {
 
     /// When each request was sent.
     pub(super) fn times(&self) -> Vec<Duration> {
-        self.sent.lock().unwrap().iter().map(|sent| sent.at).collect()
+        self.sent.lock().unwrap().iter().map(|sent| sent.sent_at).collect()
     }
 
     pub(super) fn targets(&self) -> Vec<String> {
@@ -93,7 +93,7 @@ impl Script {
 
     /// The JSON text of the first request's body.
     pub(super) fn first_json(&self) -> String {
-        match &self.sent.lock().unwrap()[0].request.content {
+        match &self.sent.lock().unwrap()[0].request.body {
             EncodedBody::Json(json) => String::from_utf8(json.to_vec()).unwrap(),
             EncodedBody::Empty | EncodedBody::Form(_) => panic!("not JSON"),
         }
@@ -102,10 +102,10 @@ impl Script {
 
 /// Randomness that always returns the same number.
 #[derive(Debug)]
-pub(super) struct Fixed(pub(super) f64);
+pub(super) struct FixedRandom(pub(super) f64);
 
-impl Random for Fixed {
-    fn unit(&self) -> f64 {
+impl Random for FixedRandom {
+    fn fraction(&self) -> f64 {
         self.0
     }
 }
@@ -121,23 +121,23 @@ pub(super) fn canary() -> Reference {
 pub(super) fn secrets() -> Secrets {
     let mut secrets = Secrets::new("/nowhere", [("CANARY".to_owned(), CANARY.to_owned())]);
     secrets.resolve([&canary()]);
-    secrets.also_redact(Secret::new("token-of-undrift"));
+    secrets.add_redaction(Secret::new("token-of-undrift"));
     secrets
 }
 
 pub(super) fn settings() -> ClientSettings {
-    ClientSettings { random: Arc::new(Fixed(0.5)), ..ClientSettings::default() }
+    ClientSettings { random: Arc::new(FixedRandom(0.5)), ..ClientSettings::default() }
 }
 
-pub(super) fn reads(script: &Arc<Script>, settings: ClientSettings) -> ReadClient {
+pub(super) fn read_client(script: &Arc<Script>, settings: ClientSettings) -> ReadClient {
     client(script, secrets(), settings)
 }
 
-pub(super) fn writes(script: &Arc<Script>) -> WriteClient {
-    writes_with(script, secrets())
+pub(super) fn write_client(script: &Arc<Script>) -> WriteClient {
+    write_client_with(script, secrets())
 }
 
-pub(super) fn writes_with(script: &Arc<Script>, secrets: Secrets) -> WriteClient {
+pub(super) fn write_client_with(script: &Arc<Script>, secrets: Secrets) -> WriteClient {
     WriteClient::new(client(script, secrets, settings()))
 }
 
@@ -154,11 +154,11 @@ pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 }
 
 pub(super) fn json(status: u16, body: &str) -> Reply {
-    with(status, &[], body)
+    json_with_headers(status, &[], body)
 }
 
 /// A JSON answer with more headers.
-pub(super) fn with(status: u16, pairs: &[(&str, &str)], body: &str) -> Reply {
+pub(super) fn json_with_headers(status: u16, pairs: &[(&str, &str)], body: &str) -> Reply {
     let mut headers = headers(pairs);
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     Ok(WireResponse { status, headers, body: Ok(Bytes::copy_from_slice(body.as_bytes())) })
@@ -169,7 +169,7 @@ pub(super) fn html(status: u16) -> Reply {
     Ok(WireResponse { status, headers: headers(&[("content-type", "text/html")]), body: Ok(body) })
 }
 
-pub(super) fn cut(status: u16) -> Reply {
+pub(super) fn truncated(status: u16) -> Reply {
     Ok(WireResponse {
         status,
         headers: headers(&[("content-type", "application/json")]),
@@ -181,11 +181,11 @@ pub(super) fn empty(status: u16) -> Reply {
     Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
 }
 
-pub(super) fn lost(phase: RequestPhase, failure: TransportError) -> Reply {
+pub(super) fn send_failure(phase: RequestPhase, failure: TransportError) -> Reply {
     Err(SendError::new(phase, failure, "connection reset"))
 }
 
 /// A JSON answer that takes this many seconds.
 pub(super) fn slow(status: u16, seconds: u64, body: &str) -> Reply {
-    with(status, &[(DELAY, &seconds.to_string())], body)
+    json_with_headers(status, &[(DELAY, &seconds.to_string())], body)
 }

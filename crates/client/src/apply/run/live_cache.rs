@@ -16,9 +16,9 @@ use crate::{
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
-    kind::{ReadSource, Section, Target, Wanted},
+    kind::{FieldSelection, ReadSource, Section, Target},
     live::{Live, LiveEntries, Presence},
-    observe::{part_of, same_path},
+    observe::{entries_in_object, is_same_path},
     operation::{Request, Write},
     planted::Bug,
     value::{Json, Object},
@@ -28,15 +28,15 @@ use crate::{
 pub(super) struct LiveCache {
     pub(super) live: Live,
     /// The sections that must be read again.
-    pub(super) stale: BTreeSet<&'static str>,
+    pub(super) stale_sections: BTreeSet<&'static str>,
     /// The entries that were shown by the answers to their own steps.
-    shown: BTreeSet<Address>,
+    shown_entries: BTreeSet<Address>,
     /// The ids of entries that this run created, from the responses.
-    ids: BTreeMap<Address, u64>,
+    created_ids: BTreeMap<Address, u64>,
     /// The sections that were written to since the last reading began.
-    written: BTreeSet<&'static str>,
+    written_sections: BTreeSet<&'static str>,
     /// When the last reading began.
-    began: Duration,
+    reading_began: Duration,
     /// When this run created the container. Since then only this run and the service itself put
     /// anything into it.
     pub(super) created_at: Option<Duration>,
@@ -50,11 +50,11 @@ impl LiveCache {
     pub(super) const fn new(live: Live) -> Self {
         Self {
             live,
-            stale: BTreeSet::new(),
-            shown: BTreeSet::new(),
-            ids: BTreeMap::new(),
-            written: BTreeSet::new(),
-            began: Duration::ZERO,
+            stale_sections: BTreeSet::new(),
+            shown_entries: BTreeSet::new(),
+            created_ids: BTreeMap::new(),
+            written_sections: BTreeSet::new(),
+            reading_began: Duration::ZERO,
             created_at: None,
             is_object_stale: false,
             is_path_stale: false,
@@ -63,67 +63,67 @@ impl LiveCache {
 
     /// Starts a reading at `now`, and returns the state to read on from.
     pub(super) fn begin_reading(&mut self, now: Duration) -> Live {
-        self.written.clear();
-        self.began = now;
+        self.written_sections.clear();
+        self.reading_began = now;
         self.live.clone()
     }
 
-    /// Adds the result of reading the sections in `read`, and everything that it shows in addition,
-    /// such as all parts of the container's own object. For sections written to during the reading,
-    /// the answers to those writes are retained: the reading may be older, and another step may wait
-    /// for ids in the answers. Such a section must be read again, unless the reading left it out:
-    /// then the answers are all that happened to it.
+    /// Merges a reading of the sections in `read`, and everything else that it shows, such as parts
+    /// of the container's own object. Sections that were written during the reading keep the
+    /// answers to those writes: the reading may be older, and another step may need ids from the
+    /// answers. Such a section must be read again, unless the reading left it out: then the answers
+    /// are complete.
     pub(super) fn merge_reading(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
         let was_here = matches!(self.live.presence, Presence::Here(..));
         let is_whole = self.is_object_stale || !was_here;
         // The reading may have left out the container's own object.
-        let has_object = is_whole || live.times.object.began >= self.began;
+        let has_object = is_whole || live.times.object.began >= self.reading_began;
         if was_here && matches!(live.presence, Presence::Here(..)) {
-            let mut others = std::mem::take(&mut self.live.sections);
-            others.retain(|name, _| {
-                self.written.contains(name) || (!has_object && is_in_object(name))
+            let mut old_sections = std::mem::take(&mut self.live.sections);
+            old_sections.retain(|name, _| {
+                self.written_sections.contains(name) || (!has_object && is_in_object(name))
             });
-            live.sections.extend(others);
+            live.sections.extend(old_sections);
             if !has_object {
                 live.presence = self.live.presence.clone();
             }
         }
         self.live = live;
         self.is_object_stale = false;
-        self.is_path_stale &= !self.written.is_empty();
-        self.stale.retain(|section| !read.contains(section));
-        self.stale.extend(
-            self.written.iter().copied().filter(|name| {
+        self.is_path_stale &= !self.written_sections.is_empty();
+        self.stale_sections.retain(|section| !read.contains(section));
+        self.stale_sections.extend(
+            self.written_sections.iter().copied().filter(|name| {
                 is_whole || read.contains(name) || (has_object && is_in_object(name))
             }),
         );
     }
 
     /// True if the state of the object at `address` is the latest answer of the service.
-    pub(super) fn is_certain(&self, address: &Address) -> bool {
-        let is_stale = address.section.is_some_and(|section| self.stale.contains(section));
-        !self.is_object_stale && (!is_stale || self.shown.contains(address))
+    pub(super) fn is_up_to_date(&self, address: &Address) -> bool {
+        let is_stale = address.section.is_some_and(|section| self.stale_sections.contains(section));
+        !self.is_object_stale && (!is_stale || self.shown_entries.contains(address))
     }
 
     /// True if nothing must be read again. A group is read once more after the last write that did
     /// not show it, because another one may have got its path. For projects this is not done: the
     /// service has the lowest limit for those reads.
     pub(super) fn is_current(&self) -> bool {
-        self.stale.is_empty() && !self.is_object_stale && !self.is_path_stale
+        self.stale_sections.is_empty() && !self.is_object_stale && !self.is_path_stale
     }
 
     /// Marks the section of `step` as uncertain.
-    pub(super) fn invalidate(&mut self, step: &Step, container: &Container) {
-        self.shown.remove(&step.address);
+    pub(super) fn mark_stale(&mut self, step: &Step, container: &Container) {
+        self.shown_entries.remove(&step.address);
         match step.address.section {
-            Some(section) => drop(self.stale.insert(section)),
-            None => self.invalidate_all(container),
+            Some(section) => drop(self.stale_sections.insert(section)),
+            None => self.mark_all_stale(container),
         }
     }
 
     /// Marks the whole container as uncertain.
-    fn invalidate_all(&mut self, container: &Container) {
-        self.stale.extend(container.section_names());
+    fn mark_all_stale(&mut self, container: &Container) {
+        self.stale_sections.extend(container.section_names());
         self.is_object_stale = true;
     }
 
@@ -131,15 +131,15 @@ impl LiveCache {
     pub(super) fn id_of(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
         let read = self.live.sections.iter().find_map(|(name, collection)| {
-            let of = catalogue::section(container.scope, name)?;
+            let kind = catalogue::section(container.scope, name)?;
             let mut entries = collection.entries().ok()?.iter();
-            of.id_of(entries.find(|entry| {
-                let name = of.name(entry.fields.raw());
-                prefix.section(of.section).entry(name).to_string() == address
+            kind.id_of(entries.find(|entry| {
+                let name = kind.name(entry.fields.raw());
+                prefix.section(kind.section).entry(name).to_string() == address
             })?)
         });
         read.or_else(|| {
-            let mut created = self.ids.iter();
+            let mut created = self.created_ids.iter();
             created.find(|(created, _)| created.to_string() == address).map(|(_, id)| *id)
         })
     }
@@ -155,53 +155,54 @@ impl LiveCache {
         now: Duration,
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
-        self.shown.remove(&step.address);
-        self.written.extend(step.address.section);
+        self.shown_entries.remove(&step.address);
+        self.written_sections.extend(step.address.section);
         self.is_path_stale = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
             return self.record_object(container, body, id, Some(now));
         };
         let name = section.section.section;
         if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
-            self.ids.insert(step.address.clone(), id);
+            self.created_ids.insert(step.address.clone(), id);
         }
         if step.action == Action::Delete {
             // The entries below it are gone, too.
             let below = container.sections.iter().filter(|other| {
                 other.section.home.parent.is_some_and(|parent| parent.section == name)
             });
-            self.stale.extend(below.map(|other| other.section.section));
+            self.stale_sections.extend(below.map(|other| other.section.section));
         }
         // Responses do not contain the parent.
         let is_flat = section.section.home.parent.is_none();
         let names = section.names().collect();
-        let shown = body.filter(|body| is_flat && shows_declared(section, body, &names));
+        let shown = body.filter(|body| is_flat && shows_declared_fields(section, body, &names));
         match (section.section.home.place, shown) {
             (ReadSource::Object, _) => self.record_object(container, body, id, None),
             (ReadSource::List(_), Some(body)) => {
-                let entry = section.section.read(body, Wanted::Only(&names));
-                match self.live.sections.get_mut(name).and_then(LiveEntries::written) {
+                let entry = section.section.read(body, FieldSelection::Only(&names));
+                match self.live.sections.get_mut(name).and_then(LiveEntries::entries_mut) {
                     Some(entries) => {
                         entries.retain(|other| {
-                            other.handle != entry.handle && !Bug::TakeAnswerForList.is_planted()
+                            other.address_values != entry.address_values
+                                && !Bug::TakeAnswerForList.is_planted()
                         });
                         entries.push(entry);
-                        self.shown.insert(step.address.clone());
+                        self.shown_entries.insert(step.address.clone());
                     }
-                    None => drop(self.stale.insert(name)),
+                    None => drop(self.stale_sections.insert(name)),
                 }
             }
             (ReadSource::Optional(_), Some(body)) => {
-                let entry = section.section.read(body, Wanted::Only(&names));
+                let entry = section.section.read(body, FieldSelection::Only(&names));
                 self.live.sections.insert(name, LiveEntries::One(Some(Box::new(entry))));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
-            _ => drop(self.stale.insert(name)),
+            _ => drop(self.stale_sections.insert(name)),
         }
     }
 
-    /// Adds the container's own object, if it has this `id`. `created_at`: nothing was known about
-    /// it before.
+    /// Adds the container's own object, if it has this `id`. `created_at` is set if the container
+    /// may be new.
     fn record_object(
         &mut self,
         container: &Container,
@@ -209,27 +210,27 @@ impl LiveCache {
         id: Option<u64>,
         created_at: Option<Duration>,
     ) {
-        let itself = catalogue::lookup(container.scope);
+        let lookup = catalogue::container_lookup(container.scope);
         let body = body.filter(|body| {
             let shown_id = body.get("id").and_then(Json::as_u64);
-            same_path(itself.path_in(body), &container.path)
+            is_same_path(lookup.path_in(body), &container.path)
                 && shown_id.is_some_and(|shown| id.is_none_or(|id| id == shown))
         });
         let Some(body) = body else {
             self.created_at = self.created_at.or(created_at);
-            self.invalidate_all(container);
+            self.mark_all_stale(container);
             return;
         };
-        let mut facts = container.facts(body);
-        let before = match &self.live.presence {
-            Presence::Here(_, before) => Some(before.level),
+        let mut facts = container.read_facts(body);
+        let old_level = match &self.live.presence {
+            Presence::Here(_, before) => Some(before.caller_level),
             _ => None,
         };
-        let is_new = before.is_none();
+        let is_new = old_level.is_none();
         // An answer to a write may lack the caller's permissions; a creator has all of them.
-        facts.level = match before {
-            Some(level) => facts.level.or(level),
-            None => facts.level.max(Some(itself.creator)),
+        facts.caller_level = match old_level {
+            Some(level) => facts.caller_level.or(level),
+            None => facts.caller_level.max(Some(lookup.creator_level)),
         };
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
@@ -239,11 +240,13 @@ impl LiveCache {
         for section in &container.sections {
             let name = section.section.section;
             let part = match section.section.home.place {
-                ReadSource::Object => part_of(section, body)
-                    .filter(|_| shows_declared(section, body, &section.names().collect())),
+                ReadSource::Object => entries_in_object(section, body)
+                    .filter(|_| shows_declared_fields(section, body, &section.names().collect())),
                 // Another step may be writing to it, and this answer may be older.
-                ReadSource::In(_) | ReadSource::Part { .. } if !is_new => continue,
-                ReadSource::In(_) | ReadSource::Part { .. } => part_of(section, body),
+                ReadSource::ListField(_) | ReadSource::ObjectField { .. } if !is_new => continue,
+                ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
+                    entries_in_object(section, body)
+                }
                 // A new container has no entries.
                 ReadSource::List(_) | ReadSource::Optional(_) if is_new => Some(LiveEntries::Fresh),
                 ReadSource::List(_) | ReadSource::Optional(_) | ReadSource::Container => continue,
@@ -251,9 +254,9 @@ impl LiveCache {
             match part {
                 Some(part) => {
                     self.live.sections.insert(name, part);
-                    self.stale.remove(name);
+                    self.stale_sections.remove(name);
                 }
-                None => drop(self.stale.insert(name)),
+                None => drop(self.stale_sections.insert(name)),
             }
         }
     }
@@ -267,10 +270,12 @@ fn is_in_object(name: &str) -> bool {
 
 /// True if an answer shows as much as a reading: the identity, and every declared field, of these
 /// `names`, that the service returns.
-fn shows_declared(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
+fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
     let rows = section.section.home.rows;
     let has_keys = match section.section.home.place {
-        ReadSource::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
+        ReadSource::List(_) => {
+            rows.keys.iter().chain(rows.other_keys).all(|key| body.contains_key(*key))
+        }
         _ => true,
     };
     has_keys
@@ -324,7 +329,10 @@ mod tests {
         let read = || {
             let sections = ["protected_branches", "labels"]
                 .map(|name| (name, LiveEntries::Written(Vec::new())));
-            let live = Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
+            let live = Live::with_presence(
+                Presence::Here(target.clone(), Facts::default()),
+                Duration::ZERO,
+            );
             Live { sections: sections.into_iter().collect(), ..live }
         };
         let mut cache = LiveCache::new(read());
@@ -337,18 +345,18 @@ mod tests {
         // A reading of labels alone says nothing about branches.
         cache.merge_reading(read(), &BTreeSet::from(["labels"]));
         assert_eq!(cache.live.sections["protected_branches"].entries().unwrap().len(), 1);
-        assert!(cache.stale.is_empty());
+        assert!(cache.stale_sections.is_empty());
         cache.begin_reading(Duration::ZERO);
         cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         cache.merge_reading(read(), &BTreeSet::from(["protected_branches", "labels"]));
         let kept = cache.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept.len(), 1);
-        assert_eq!(cache.stale, BTreeSet::from(["protected_branches"]));
+        assert_eq!(cache.stale_sections, BTreeSet::from(["protected_branches"]));
         // The next reading begins after it.
         cache.begin_reading(Duration::ZERO);
         cache.merge_reading(read(), &BTreeSet::from(["protected_branches"]));
         assert!(cache.live.sections["protected_branches"].entries().unwrap().is_empty());
-        assert!(cache.stale.is_empty());
+        assert!(cache.stale_sections.is_empty());
     }
 
     /// A reading without the container's own object does not make an edit of that uncertain.
@@ -359,7 +367,7 @@ mod tests {
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let read = |at: u64| {
             let here = Presence::Here(target.clone(), Facts::default());
-            Live::of(here, Duration::from_secs(at))
+            Live::with_presence(here, Duration::from_secs(at))
         };
         let answer = json!({
             "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
@@ -371,7 +379,7 @@ mod tests {
                 (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
             cache.record_response(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
             cache.merge_reading(read(object_read_at), &BTreeSet::from(["labels"]));
-            assert_eq!(cache.stale.iter().copied().collect::<Vec<_>>(), stale);
+            assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), stale);
             assert!(cache.live.sections["settings"].entries().is_ok());
             let Presence::Here(_, facts) = &cache.live.presence else { panic!("it is there") };
             assert_eq!(facts.name.is_some(), object_read_at == 0, "the latest answer");
@@ -383,15 +391,16 @@ mod tests {
     fn an_answer_without_the_callers_role_keeps_the_known_one() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let facts = Facts { id: Some(1), level: Some(40), ..Facts::default() };
-        let mut cache = LiveCache::new(Live::of(Presence::Here(target, facts), Duration::ZERO));
+        let facts = Facts { id: Some(1), caller_level: Some(40), ..Facts::default() };
+        let mut cache =
+            LiveCache::new(Live::with_presence(Presence::Here(target, facts), Duration::ZERO));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let answer =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
         let settings = step(&container, "settings");
         cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
         let Presence::Here(_, facts) = &cache.live.presence else { panic!("it is there") };
-        assert_eq!(facts.level, Some(40));
+        assert_eq!(facts.caller_level, Some(40));
     }
 
     /// It was renamed meanwhile, or another one has its path.
@@ -404,7 +413,7 @@ mod tests {
             let target =
                 Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
             let here = Presence::Here(target, Facts::default());
-            let mut cache = LiveCache::new(Live::of(here, Duration::ZERO));
+            let mut cache = LiveCache::new(Live::with_presence(here, Duration::ZERO));
             let edit = PROJECT_UPDATE.request().arg("id", 1);
             let answer = json!({"id": id, "path_with_namespace": path, "description": "new"});
             let settings = step(&container, "settings");
@@ -422,12 +431,14 @@ mod tests {
             let container = testing::container(scope, "acme", &sections, Unlisted::Report);
             let target = Target { id: Some(1), ..Target::new(scope, container.path.clone()) };
             let read = || {
-                let live =
-                    Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
+                let live = Live::with_presence(
+                    Presence::Here(target.clone(), Facts::default()),
+                    Duration::ZERO,
+                );
                 let variables = LiveEntries::Written(Vec::new());
                 Live { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
-            let itself = catalogue::lookup(scope);
+            let itself = catalogue::container_lookup(scope);
             let (variable, edit) = match scope {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
@@ -439,7 +450,7 @@ mod tests {
                 cache.record_response(&container, &step, &request, answer, Some(1), Duration::ZERO);
             };
             record_response(&mut cache, "variables", variable, &new());
-            assert!(cache.stale.is_empty(), "the answer shows it");
+            assert!(cache.stale_sections.is_empty(), "the answer shows it");
             assert_eq!(cache.is_current(), scope == Scope::Project);
             // A reading that began before that answer proves nothing.
             cache.merge_reading(read(), &BTreeSet::from(["variables"]));
@@ -451,7 +462,7 @@ mod tests {
             record_response(&mut cache, "variables", variable, &new());
             let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
             record_response(&mut cache, "settings", edit, &answer);
-            assert!(cache.is_current(), "{scope:?} {:?}", cache.stale);
+            assert!(cache.is_current(), "{scope:?} {:?}", cache.stale_sections);
         }
     }
 
@@ -470,7 +481,7 @@ mod tests {
             ),
         ] {
             let here = Presence::Here(target.clone(), Facts::default());
-            let mut cache = LiveCache::new(Live::of(here, Duration::ZERO));
+            let mut cache = LiveCache::new(Live::with_presence(here, Duration::ZERO));
             let step = Step { action, ..step(&container, "pipeline_schedules") };
             let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
             cache.record_response(
@@ -481,7 +492,11 @@ mod tests {
                 Some(1),
                 Duration::ZERO,
             );
-            assert_eq!(cache.stale.iter().copied().collect::<Vec<_>>(), stale, "{action:?}");
+            assert_eq!(
+                cache.stale_sections.iter().copied().collect::<Vec<_>>(),
+                stale,
+                "{action:?}"
+            );
         }
     }
 
@@ -493,7 +508,8 @@ mod tests {
         let here = Presence::Here(target, Facts::default());
         let empty = LiveEntries::Written(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
-        let mut cache = LiveCache::new(Live { sections, ..Live::of(here, Duration::ZERO) });
+        let mut cache =
+            LiveCache::new(Live { sections, ..Live::with_presence(here, Duration::ZERO) });
         for (key, value, expected) in [
             ("A", "x", vec!["A x"]),
             ("B", "x", vec!["A x", "B x"]),
@@ -520,7 +536,7 @@ mod tests {
         let here = Presence::Here(target.clone(), Facts::default());
         let empty = LiveEntries::Written(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
-        let live = Live { sections, ..Live::of(here, Duration::ZERO) };
+        let live = Live { sections, ..Live::with_presence(here, Duration::ZERO) };
         for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
             let mut cache = LiveCache::new(live.clone());
             cache.begin_reading(Duration::ZERO);
@@ -534,7 +550,10 @@ mod tests {
                 Some(1),
                 Duration::ZERO,
             );
-            cache.merge_reading(Live::of(presence, Duration::ZERO), &BTreeSet::from(["variables"]));
+            cache.merge_reading(
+                Live::with_presence(presence, Duration::ZERO),
+                &BTreeSet::from(["variables"]),
+            );
             assert_eq!(cache.live.sections.len(), kept);
         }
     }
@@ -545,12 +564,14 @@ mod tests {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let mut cache =
-            LiveCache::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
+        let mut cache = LiveCache::new(Live::with_presence(
+            Presence::Here(target, Facts::default()),
+            Duration::ZERO,
+        ));
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
         let shares = step(&container, "shares");
         cache.record_response(&container, &shares, &removal, &Json::Null, Some(1), Duration::ZERO);
-        assert_eq!(cache.stale, BTreeSet::from(["shares"]));
+        assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
         let answer = json!({
@@ -559,7 +580,7 @@ mod tests {
         });
         let settings = step(&container, "settings");
         cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-        assert_eq!(cache.stale, BTreeSet::from(["shares"]));
+        assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
         assert!(matches!(cache.live.sections["settings"], LiveEntries::One(Some(_))));
     }
 }

@@ -89,14 +89,14 @@ struct Reading {
     times: Times,
     /// The remaining steps.
     plan: ContainerPlan,
-    /// The same without steps that only resend fields, if the run may have such steps.
-    visible: Option<ContainerPlan>,
+    /// The plan without steps that only resend fields; `None` if the run has no such steps.
+    without_resends: Option<ContainerPlan>,
 }
 
 impl Reading {
     /// The remaining steps with a visible difference.
-    fn visible_plan(&self) -> &ContainerPlan {
-        self.visible.as_ref().unwrap_or(&self.plan)
+    fn plan_without_resends(&self) -> &ContainerPlan {
+        self.without_resends.as_ref().unwrap_or(&self.plan)
     }
 }
 
@@ -120,9 +120,9 @@ impl<'a> ContainerRun<'a> {
                 || matches!(section.section.home.place, ReadSource::Object)
         });
         // Undeclared projects were noted in the plan, and no step changes them.
-        container.life.unlisted_projects = None;
-        let unread = Presence::Unreadable(Cause::new("not read yet"));
-        let cache = RefCell::new(LiveCache::new(Live::of(unread, Duration::ZERO)));
+        container.lifecycle.unlisted_projects = None;
+        let not_read_yet = Presence::Unreadable(Cause::new("not read yet"));
+        let cache = RefCell::new(LiveCache::new(Live::with_presence(not_read_yet, Duration::ZERO)));
         let id = OnceCell::new();
         Self { apply, plan, container, steps, emit, dependencies, slots, cache, id }
     }
@@ -130,11 +130,11 @@ impl<'a> ContainerRun<'a> {
     pub(super) async fn run(self, slot: Option<SemaphorePermit<'a>>) -> RunState<'a> {
         let progress = StepProgress::new(self.steps);
         let mut state = RunState { progress, slot, ..RunState::default() };
-        if self.is_over() {
-            self.end_all(&mut state, |_| StepOutcome::NotStarted);
+        if self.has_run_ended() {
+            self.end_remaining(&mut state, |_| StepOutcome::NotStarted);
             return state;
         }
-        if let Some(times) = self.trust_plan() {
+        if let Some(times) = self.start_from_plan() {
             let steps = self.steps.iter().map(|step| (*step).clone()).collect();
             self.run_planned(steps, &times, &mut state).await;
             return state;
@@ -143,9 +143,12 @@ impl<'a> ContainerRun<'a> {
             Ok(reading) => reading,
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
-                let outcome =
-                    if error.is_over() { StepOutcome::NotStarted } else { not_reread(&error) };
-                self.end_all(&mut state, |_| outcome.clone());
+                let outcome = if error.is_run_over() {
+                    StepOutcome::NotStarted
+                } else {
+                    reread_failure(&error)
+                };
+                self.end_remaining(&mut state, |_| outcome.clone());
                 state.error = is_fatal(&error).then_some(error);
                 return state;
             }
@@ -157,14 +160,14 @@ impl<'a> ContainerRun<'a> {
             };
             let why = format!("`{address}` {why}; the {} is skipped", self.container.scope.noun());
             let skipped = StepOutcome::Skipped(why.into());
-            self.end_all(&mut state, |step| {
+            self.end_remaining(&mut state, |step| {
                 if step.address == address { outcome.clone() } else { skipped.clone() }
             });
             return state;
         }
         for step in self.steps {
             if step_at(&reading.plan, &step.address).is_none() {
-                self.end(&mut state, step, StepOutcome::Already);
+                self.end_step(&mut state, step, StepOutcome::Already);
             }
         }
         let Reading { plan, times, .. } = reading;
@@ -172,32 +175,34 @@ impl<'a> ContainerRun<'a> {
         state
     }
 
-    /// Carries out `steps`, which are as planned from what was read at these `times`, and verifies them.
+    /// Carries out `steps`, which were planned from a reading at these `times`, and verifies them.
     async fn run_planned(&self, steps: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
         let remaining = steps.into_iter().filter(|step| state.progress.contains(&step.address));
         let (possible, certain): (Vec<_>, Vec<_>) = remaining
             .map(|step| self.with_planned_edges(step))
             .partition(|step| step.possible.is_some());
-        let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(Step::closes);
+        let (closing, others): (Vec<_>, Vec<_>) =
+            certain.into_iter().partition(Step::closes_container);
         self.run_steps(others, times, state).await;
         self.run_possible(possible, state).await;
-        if state.progress.sent {
+        if state.progress.has_sent {
             // Closing the container, and the decision that everything before it is done, need a
             // fresh read of its object.
             let mut cache = self.cache.borrow_mut();
-            closing.iter().for_each(|step| cache.invalidate(step, &self.container));
+            closing.iter().for_each(|step| cache.mark_stale(step, &self.container));
         }
         self.verify(state).await;
-        self.close(closing, times, state).await;
+        self.run_closing_steps(closing, times, state).await;
     }
 
-    /// Carries out possible steps that can now be planned, as far as they do no more than the plan
-    /// showed.
+    /// Carries out the possible steps that are needed now and do no more than the plan showed.
     async fn run_possible(&self, possible: Vec<Step>, state: &mut RunState<'a>) {
         let mut open = Vec::new();
         for step in possible {
             match self.readiness(&step, state) {
-                Readiness::Blocked(why) => self.end(state, &step, StepOutcome::Skipped(why.into())),
+                Readiness::Blocked(why) => {
+                    self.end_step(state, &step, StepOutcome::Skipped(why.into()));
+                }
                 Readiness::Ready | Readiness::Waits => open.push(step),
             }
         }
@@ -208,16 +213,16 @@ impl<'a> ContainerRun<'a> {
         let reading = match self.reread(&sections).await {
             Ok(reading) => reading,
             Err(error) => {
-                open.iter().for_each(|step| self.end(state, step, not_reread(&error)));
+                open.iter().for_each(|step| self.end_step(state, step, reread_failure(&error)));
                 state.error = state.error.take().or(is_fatal(&error).then_some(error));
                 return;
             }
         };
         let mut steps = Vec::new();
         for step in open {
-            match self.replanned_within(&step, &reading.plan) {
+            match self.narrow_replanned(&step, &reading.plan) {
                 Ok(replanned) => steps.push(self.with_planned_edges(replanned)),
-                Err(outcome) => self.end(state, &step, outcome),
+                Err(outcome) => self.end_step(state, &step, outcome),
             }
         }
         if Bug::RemovePossible.is_planted() {
@@ -227,18 +232,18 @@ impl<'a> ContainerRun<'a> {
         self.run_steps(steps, &reading.times, state).await;
     }
 
-    /// The step of the new `plan` for the possible `step`, if it is no more than was planned.
+    /// Returns the step of the new `plan` for the possible `step`, if it does no more than planned.
     ///
     /// # Errors
     /// How it ends without being sent.
-    fn replanned_within(&self, step: &Step, plan: &ContainerPlan) -> Result<Step, StepOutcome> {
+    fn narrow_replanned(&self, step: &Step, plan: &ContainerPlan) -> Result<Step, StepOutcome> {
         let replanned = step_at(plan, &step.address).and_then(|now| {
-            // The condition no longer holds, although this reading left out the section.
+            // The section was compared, so the condition is gone; only the certain part remains.
             let is_over = now.possible.is_some() && plan.has_compared(now);
             if is_over { now.certain.as_deref() } else { Some(now) }
         });
         let Some(replanned) = replanned else {
-            return Err(plan.doubt(step).map_or(StepOutcome::Already, not_reread));
+            return Err(plan.doubt(step).map_or(StepOutcome::Already, reread_failure));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
         if step.action == Action::Create && !self.creates_container() {
@@ -247,7 +252,7 @@ impl<'a> ContainerRun<'a> {
                 refusal.address == step.address && !self.plan.acknowledges(refusal)
             });
             if let Some(refusal) = refusal {
-                return Err(newly_refused(refusal));
+                return Err(refusal_outcome(refusal));
             }
         }
         if replanned.is_subset_of(step) && replanned.possible.is_none() {
@@ -256,8 +261,8 @@ impl<'a> ContainerRun<'a> {
         Err(changed_meanwhile("it differs from its manifest by more than was planned"))
     }
 
-    /// The step with exactly the planned edges to other containers, which a new plan of this container
-    /// alone lacks.
+    /// Restores the planned edges to other containers, which a new plan of this container alone
+    /// lacks.
     fn with_planned_edges(&self, mut step: Step) -> Step {
         step.after.retain(|edge| edge.address.path == step.address.path);
         let planned = self.steps.iter().filter(|planned| planned.address == step.address);
@@ -269,7 +274,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Carries out the step that closes the container, but only if everything before it matches.
-    async fn close(&self, closing: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
+    async fn run_closing_steps(&self, closing: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
         if closing.is_empty() {
             return;
         }
@@ -280,7 +285,7 @@ impl<'a> ContainerRun<'a> {
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
             let why =
                 StepOutcome::Skipped(format!("`{first}` must match its manifest first").into());
-            closing.iter().for_each(|step| self.end(state, step, why.clone()));
+            closing.iter().for_each(|step| self.end_step(state, step, why.clone()));
             return;
         }
         self.run_steps(closing, times, state).await;
@@ -288,7 +293,11 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Gives the slot to another container until `wait` ends.
-    async fn without_slot<T>(&self, state: &mut RunState<'a>, wait: impl Future<Output = T>) -> T {
+    async fn wait_without_slot<T>(
+        &self,
+        state: &mut RunState<'a>,
+        wait: impl Future<Output = T>,
+    ) -> T {
         state.slot = None;
         let result = wait.await;
         // The semaphore is never closed. Without a permit, only the limit is lost.
@@ -297,7 +306,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// True if no further request is sent.
-    fn is_over(&self) -> bool {
+    fn has_run_ended(&self) -> bool {
         self.apply.writer.reads().has_ended()
     }
 
@@ -306,23 +315,23 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Ends every step that has not ended, without sending anything.
-    fn end_all(&self, state: &mut RunState<'_>, outcome: impl Fn(&Step) -> StepOutcome) {
+    fn end_remaining(&self, state: &mut RunState<'_>, outcome: impl Fn(&Step) -> StepOutcome) {
         for step in self.steps {
             if !state.results.contains_key(&step.address) {
-                self.end(state, step, outcome(step));
+                self.end_step(state, step, outcome(step));
             }
         }
     }
 
-    fn end(&self, state: &mut RunState<'_>, step: &Step, outcome: StepOutcome) {
+    fn end_step(&self, state: &mut RunState<'_>, step: &Step, outcome: StepOutcome) {
         let (scope, address, action) = (step.scope, step.address.clone(), step.action);
         let result = StepResult { scope, address, action, outcome };
         if step.address.section.is_none() && result.outcome.is_success() {
             if action == Action::Delete {
-                self.apply.observer.vanished(&self.container);
+                self.apply.observer.record_removed(&self.container);
             } else if let Some(id) = self.id.get() {
                 // Other containers may wait for its id.
-                self.apply.observer.appeared(&self.container, *id);
+                self.apply.observer.record_created(&self.container, *id);
                 self.dependencies.record_id(&self.container.path, *id);
             }
         }
@@ -339,11 +348,11 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    /// Starts from the live state of the plan and returns when it was read, if the planned steps are
-    /// what planning again from it would give.
-    fn trust_plan(&self) -> Option<Times> {
+    /// Starts from the live state of the plan, if that is current and each step can be sent as
+    /// planned ([`Step::is_reusable`]). Returns when it was read.
+    fn start_from_plan(&self) -> Option<Times> {
         let live = self.apply.trusted_live(self.plan, &self.container.path)?;
-        if !self.steps.iter().all(|step| step.is_complete()) {
+        if !self.steps.iter().all(|step| step.is_reusable()) {
             return None;
         }
         self.record_id(Some(&live.presence));
@@ -359,7 +368,7 @@ impl<'a> ContainerRun<'a> {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();
-                let live = self.apply.observer.container(&self.container, id).await?;
+                let live = self.apply.observer.read_container(&self.container, id).await?;
                 Live { release: planned.map_or(live.release, |live| live.release), ..live }
             }
         };
@@ -374,9 +383,9 @@ impl<'a> ContainerRun<'a> {
         let observer = self.apply.observer;
         let is_here = matches!(live.presence, Presence::Here(..));
         let live = if self.cache.borrow().is_object_stale || !is_here {
-            observer.container(&self.container, self.id.get().copied()).await?
+            observer.read_container(&self.container, self.id.get().copied()).await?
         } else {
-            observer.read_again(&self.container, live, sections).await?
+            observer.reread_sections(&self.container, live, sections).await?
         };
         self.record_id(Some(&live.presence));
         self.cache.borrow_mut().merge_reading(live.clone(), sections);
@@ -398,18 +407,21 @@ impl<'a> ContainerRun<'a> {
     /// Plans the remaining steps, given `live`.
     async fn replan(&self, mut live: Live) -> Result<Reading> {
         let settings = self.settings();
-        let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
-        let resends = !settings.resend.is_empty() || settings.groups.give(&self.container.path);
-        let visible = resends.then(|| self.plan_visible(&live, settings));
-        Ok(Reading { times: live.times, plan, visible })
+        let plan =
+            super::plan_with_answers(self.apply.observer, &self.container, &mut live, &settings)
+                .await?;
+        let resends = !settings.resend.is_empty()
+            || settings.groups.replaces_values_below(&self.container.path);
+        let visible = resends.then(|| self.replan_without_resends(&live, settings));
+        Ok(Reading { times: live.times, plan, without_resends: visible })
     }
 
     fn settings(&self) -> PlanSettings {
-        PlanSettings { created: self.dependencies.created(), ..self.apply.settings.clone() }
+        PlanSettings { created: self.dependencies.created_ids(), ..self.apply.settings.clone() }
     }
 
     /// Plans the remaining steps, given `live`, without those that only resend fields.
-    fn plan_visible(&self, live: &Live, settings: PlanSettings) -> ContainerPlan {
+    fn replan_without_resends(&self, live: &Live, settings: PlanSettings) -> ContainerPlan {
         plan::container(&self.container, live, &settings.after_run())
     }
 
@@ -443,7 +455,7 @@ impl<'a> ContainerRun<'a> {
             return Some((&problem.address, changed_meanwhile(problem.message.clone())));
         }
         if let Some(incomplete) = replanned.incomplete.first() {
-            return Some((&incomplete.address, not_reread(incomplete.reason.clone())));
+            return Some((&incomplete.address, reread_failure(incomplete.reason.clone())));
         }
         let change = replanned.steps.iter().find(|step| step.address.section.is_none());
         if let Some(change) = change
@@ -452,9 +464,9 @@ impl<'a> ContainerRun<'a> {
             let why = "it was renamed, moved or marked for deletion";
             return Some((&change.address, changed_meanwhile(why)));
         }
-        // A change of a group above may already have given a field what the plan takes back.
+        // A change of a group above may already have set a field that the plan resets.
         let mut as_planned = Vec::new();
-        if self.apply.settings.groups.give(&self.container.path) {
+        if self.apply.settings.groups.replaces_values_below(&self.container.path) {
             let fields = replanned.steps.iter().filter(|step| step.address.entry.is_none());
             let fields =
                 fields.filter(|now| self.steps.iter().any(|step| step.is_same_change(now)));
@@ -463,11 +475,12 @@ impl<'a> ContainerRun<'a> {
         let refusal = replanned.refusals.iter().find(|refusal| {
             !as_planned.contains(&&refusal.address) && !self.plan.acknowledges(refusal)
         })?;
-        Some((&refusal.address, newly_refused(refusal)))
+        Some((&refusal.address, refusal_outcome(refusal)))
     }
 
-    /// The outcome of `step` if it must not be sent: neither as planned, nor done. If this run
-    /// `may_have_changed` its object, a part of the step may be done.
+    /// Returns the outcome of `step` if it must not be sent, because its object is neither as
+    /// planned nor as declared. If this run `may_have_changed` its object, a part of the step may
+    /// be done.
     fn stale_outcome(
         &self,
         step: &Step,
@@ -482,9 +495,9 @@ impl<'a> ContainerRun<'a> {
             return Some(changed_meanwhile("someone changed it since it was planned"));
         }
         if let Some(doubt) = replanned.doubt(step) {
-            return Some(match replanned.closed() {
+            return Some(match replanned.closed_cause() {
                 Some(_) => StepOutcome::ChangedMeanwhile(doubt),
-                None => not_reread(doubt),
+                None => reread_failure(doubt),
             });
         }
         // A project that somebody else created may not be the planned one.
@@ -495,26 +508,26 @@ impl<'a> ContainerRun<'a> {
         {
             return Some(changed_meanwhile("someone created it, but not as planned"));
         }
-        let unseen = replanned.unseen(step);
+        let unseen = replanned.unverifiable_fields(step);
         if unseen.is_empty() {
             return None;
         }
-        let unseen = text::listed(&unseen);
+        let unseen = text::list_names(&unseen);
         let why = format!("someone changed it, and the service does not return {unseen}");
         Some(changed_meanwhile(why))
     }
 }
 
 /// The start of a cause if something could not be read before its writes.
-const UNREAD: &str = "it could not be read again";
+const NOT_REREAD: &str = "it could not be read again";
 
 /// The outcome of a step whose object could not be read before its writes.
-fn not_reread(why: impl Into<Cause>) -> StepOutcome {
-    StepOutcome::Failed(why.into().context(UNREAD))
+fn reread_failure(why: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::Failed(why.into().context(NOT_REREAD))
 }
 
 /// The outcome of a step that a new plan refuses.
-fn newly_refused(refusal: &GuardRefusal) -> StepOutcome {
+fn refusal_outcome(refusal: &GuardRefusal) -> StepOutcome {
     changed_meanwhile(format!("a guard now refuses it: {}", refusal.reason))
 }
 

@@ -15,11 +15,11 @@ pub(super) struct StepProgress {
     /// The position of each step in the plan.
     positions: HashMap<Address, usize>,
     /// The positions of steps that have not succeeded, by section, with whether they failed.
-    open: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
+    unsuccessful: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
     /// The sections in which a step was carried out.
-    changed: BTreeSet<Option<&'static str>>,
+    changed_sections: BTreeSet<Option<&'static str>>,
     /// True if anything was sent.
-    pub(super) sent: bool,
+    pub(super) has_sent: bool,
 }
 
 /// Whether a step can start.
@@ -34,7 +34,7 @@ impl StepProgress {
         let mut progress = Self::default();
         for (position, step) in steps.iter().enumerate() {
             progress.positions.insert(step.address.clone(), position);
-            progress.open.entry(step.address.section).or_default().insert(position, false);
+            progress.unsuccessful.entry(step.address.section).or_default().insert(position, false);
         }
         progress
     }
@@ -48,14 +48,14 @@ impl StepProgress {
     pub(super) fn record_result(&mut self, result: &StepResult) {
         let Some(position) = self.positions.get(&result.address) else { return };
         let section = result.address.section;
-        let open = self.open.entry(section).or_default();
+        let open = self.unsuccessful.entry(section).or_default();
         if result.outcome.is_success() {
             open.remove(position);
         } else {
             open.insert(*position, true);
         }
         if result.outcome == StepOutcome::Done {
-            self.changed.insert(section);
+            self.changed_sections.insert(section);
         }
     }
 
@@ -64,7 +64,7 @@ impl StepProgress {
     pub(super) fn may_have_changed(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.section != step.address.section
-                && self.changed.contains(&edge.address.section)
+                && self.changed_sections.contains(&edge.address.section)
         })
     }
 
@@ -81,11 +81,11 @@ impl StepProgress {
                     // Only steps of the plan are waited for.
                     None => continue,
                 };
-                let open = self.open.get(&edge.address.section).into_iter();
+                let open = self.unsuccessful.get(&edge.address.section).into_iter();
                 let mut open = open.flat_map(|open| open.range(before.clone()));
                 (open.clone().any(|(_, has_failed)| *has_failed), open.next().is_some())
             } else {
-                let state = dependencies.state(&edge.address);
+                let state = dependencies.step_state(&edge.address);
                 (state == Some(Some(false)), state == Some(None))
             };
             if has_failed {
@@ -105,7 +105,7 @@ mod tests {
         desired::testing::origin,
         diff::{Action, Edge},
         field::Scope,
-        kind::Created,
+        kind::CreatedContainers,
     };
 
     fn address(section: &'static str, entry: Option<&str>) -> Address {
@@ -136,7 +136,7 @@ mod tests {
         let none = step("variables", "C", &[address("members", Some("z"))]);
         let [a, b] = &members;
         let steps = [a, b, &one, &all, &none];
-        let dependencies = Dependencies::new(steps.into_iter(), Created::default());
+        let dependencies = Dependencies::new(steps.into_iter(), CreatedContainers::default());
         let ready = |progress: &StepProgress| {
             [&one, &all, &none].map(|step| match progress.readiness(step, &dependencies) {
                 Readiness::Ready => "ready",

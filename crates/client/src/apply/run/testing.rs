@@ -18,7 +18,7 @@ use crate::{
     apply::{Apply, dependencies::Dependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
     diff::{Findings, Step},
-    kind::Created,
+    kind::CreatedContainers,
     live::{Live, Times, testing::caller},
     observe::Observer,
     plan::{self, Plan, PlanSettings, Policy},
@@ -67,7 +67,7 @@ impl Clock for StoppedClock {
     fn now(&self) -> Duration {
         self.0
     }
-    fn wall(&self) -> SystemTime {
+    fn system_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH
     }
     fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
@@ -108,12 +108,12 @@ pub(super) fn with_plan<T>(
         observer: &observer,
         writer: &writer,
         settings: &settings,
-        trusts: Duration::ZERO,
-        ahead: 1,
+        trust_duration: Duration::ZERO,
+        max_containers: 1,
     };
     let (approved, _) = plan.approve(Policy::default()).unwrap();
     let steps: Vec<_> = plan.steps.iter().collect();
-    let dependencies = Dependencies::new(approved.steps(), Created::default());
+    let dependencies = Dependencies::new(approved.steps(), CreatedContainers::default());
     let slots = tokio::sync::Semaphore::new(1);
     let run =
         ContainerRun::new(&apply, &approved, container, &steps, &|_| (), &dependencies, &slots);
@@ -122,7 +122,7 @@ pub(super) fn with_plan<T>(
 }
 
 pub(super) fn settings() -> PlanSettings {
-    PlanSettings::of(caller(), Arc::new(Secrets::default()), &Desired::default())
+    PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default())
 }
 
 /// The remaining steps given `live`; the objects that `resend` names are sent again.
@@ -130,5 +130,5 @@ pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Re
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
     let plan = plan::container(container, live, &PlanSettings { resend, ..settings() });
     let visible = Some(plan::container(container, live, &settings()));
-    Reading { times: Times::at(READ_AT), plan, visible }
+    Reading { times: Times::all_at(READ_AT), plan, without_resends: visible }
 }

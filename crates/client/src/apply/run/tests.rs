@@ -9,7 +9,7 @@ use super::{
 use crate::{
     diff::{Findings, Incomplete, Problem},
     kind::Effect,
-    live::{LiveEntries, testing::here},
+    live::{LiveEntries, testing::live_container},
     plan::{Acknowledged, Plan},
     value::Json,
 };
@@ -18,7 +18,7 @@ use crate::{
 #[test]
 fn a_changed_container_is_reported_at_one_of_its_steps() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let planned = || reading(&container, &live, &[]).plan;
     let settings = || container.address().section("settings");
     let variable = || container.address().section("variables").entry("A@*");
@@ -52,7 +52,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
     };
     for (name, cache, fresh, expected) in [
         ("the same", None, planned(), None),
-        ("done", None, reading(&container, &here(&container, &after()), &[]).plan, None),
+        ("done", None, reading(&container, &live_container(&container, &after()), &[]).plan, None),
         (
             "a problem of a step",
             None,
@@ -111,7 +111,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
             None,
             reading(
                 &container,
-                &here(
+                &live_container(
                     &container,
                     &json!({"settings": {"merge_method": "rebase_merge"}, "variables": []}),
                 ),
@@ -144,13 +144,13 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
 #[test]
 fn a_possible_step_never_exceeds_the_plan() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let variable = reading(&container, &live, &[]).plan.findings.steps.remove(1);
     let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
     let entry = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": true, "masked": false, "raw": false});
     let at = |entries: Json| {
         let there = json!({"settings": {"merge_method": "ff"}, "variables": entries});
-        reading(&container, &here(&container, &there), &[]).plan
+        reading(&container, &live_container(&container, &there), &[]).plan
     };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
@@ -174,7 +174,7 @@ fn a_possible_step_never_exceeds_the_plan() {
         plan
     };
     let unread = || {
-        let mut live = here(&container, &after());
+        let mut live = live_container(&container, &after());
         live.sections.insert("variables", LiveEntries::Unreadable(Cause::new("503")));
         reading(&container, &live, &[]).plan
     };
@@ -256,7 +256,7 @@ fn a_possible_step_never_exceeds_the_plan() {
             by: None,
             is_new: false,
         }));
-        let found = with_plan(&container, &plan, &live, |run| run.replanned_within(&planned, &now));
+        let found = with_plan(&container, &plan, &live, |run| run.narrow_replanned(&planned, &now));
         let found = match found {
             Ok(step) => format!("{:?}", step.action),
             Err(StepOutcome::Already) => "already".to_owned(),

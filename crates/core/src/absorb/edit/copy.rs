@@ -21,9 +21,12 @@ pub(in crate::absorb) fn copy_document(
 ) -> Result<String, NoEdit> {
     let yaml = YamlText(text);
     let range = yaml.line_start(document.span.start)..yaml.node_end(document);
-    let lost = yaml.lost(range.start);
+    let lost = yaml.misplaced_error(range.start);
     if yaml.is_flow(document) || range.start != document.span.start {
-        return Err(YamlText::stuck("it is written in one line with others", document.span.start));
+        return Err(YamlText::no_edit(
+            "it is written in one line with others",
+            document.span.start,
+        ));
     }
     let (paths_key, paths) = written_entry(document, "paths").ok_or(lost)?;
     let mut head = Vec::new();

@@ -56,15 +56,15 @@ impl Pointer {
 /// removals from the end.
 #[derive(Clone, Debug)]
 pub(super) enum TextEdit {
-    /// Sets the last of `keys` below the mapping `at` to `to`. Missing mappings in between are
+    /// Sets the last of `keys` below the mapping `at` to `value`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { at: Pointer, keys: Vec<String>, to: New, order: Vec<&'static str> },
+    Put { at: Pointer, keys: Vec<String>, value: New, order: Vec<&'static str> },
     /// Appends an entry to the list with `key` in the mapping `at`.
     Push {
         at: Pointer,
         key: String,
         entry: Vec<Item>,
-        about: Option<String>,
+        comment: Option<String>,
         order: Vec<&'static str>,
     },
     /// Removes an item from the list, or an entry from the mapping, with `key` in the mapping `at`.
@@ -77,14 +77,19 @@ type Changes = Vec<(Range<usize>, String)>;
 /// Why a text cannot be edited, and the byte concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoEdit {
-    pub(super) why: &'static str,
-    pub(super) at: usize,
+    pub(super) reason: &'static str,
+    pub(super) byte: usize,
 }
 
 impl NoEdit {
     /// Adds the place in the `text` of `file` to `refusal`.
-    pub(super) fn at(&self, refusal: AbsorbRefusal, file: &FileName, text: &str) -> AbsorbRefusal {
-        let origin = SourceText::new(file.clone(), text).origin(self.at, Layer::Project);
+    pub(super) fn add_place(
+        &self,
+        refusal: AbsorbRefusal,
+        file: &FileName,
+        text: &str,
+    ) -> AbsorbRefusal {
+        let origin = SourceText::new(file.clone(), text).origin(self.byte, Layer::Project);
         AbsorbRefusal { origin: Some(origin), ..refusal }
     }
 }
@@ -110,16 +115,16 @@ impl TextEdit {
     fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
         let text = YamlText(text);
         let document = parsed.documents.get(self.at().document);
-        let document = document.ok_or_else(|| text.lost(0))?;
-        let node = text.walk(document, &self.at().steps)?;
+        let document = document.ok_or_else(|| text.misplaced_error(0))?;
+        let node = text.find_node(document, &self.at().steps)?;
         match self {
-            Self::Put { keys, to, order, .. } => text.put_value(node, keys, to, order),
+            Self::Put { keys, value: to, order, .. } => text.put_value(node, keys, to, order),
             Self::Remove { key, item, .. } => {
-                let (key, list) =
-                    written_entry(node, key).ok_or_else(|| text.lost(node.span.start))?;
+                let (key, list) = written_entry(node, key)
+                    .ok_or_else(|| text.misplaced_error(node.span.start))?;
                 text.remove_item(node, key, list, *item)
             }
-            Self::Push { key, entry, about, order, .. } => {
+            Self::Push { key, entry, comment: about, order, .. } => {
                 text.append_entry(node, key, entry, about.as_deref(), order)
             }
         }
@@ -142,23 +147,23 @@ pub(super) fn written_entries(map: &Node) -> impl Iterator<Item = (&MappingKey, 
 struct YamlText<'t>(&'t str);
 
 impl YamlText<'_> {
-    fn stuck(why: &'static str, at: usize) -> NoEdit {
-        NoEdit { why, at }
+    fn no_edit(why: &'static str, at: usize) -> NoEdit {
+        NoEdit { reason: why, byte: at }
     }
 
-    fn lost(self, at: usize) -> NoEdit {
-        Self::stuck("it is not written where it was found", at)
+    fn misplaced_error(self, at: usize) -> NoEdit {
+        Self::no_edit("it is not written where it was found", at)
     }
 
     /// The node that `steps` lead to.
-    fn walk<'n>(self, mut node: &'n Node, steps: &[PathStep]) -> Result<&'n Node, NoEdit> {
+    fn find_node<'n>(self, mut node: &'n Node, steps: &[PathStep]) -> Result<&'n Node, NoEdit> {
         for step in steps {
             self.check_written(node)?;
             let inner = match step {
                 PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
                 PathStep::Item(at) => node.items().get(*at),
             };
-            node = inner.ok_or_else(|| self.lost(node.span.start))?;
+            node = inner.ok_or_else(|| self.misplaced_error(node.span.start))?;
         }
         Ok(node)
     }
@@ -167,7 +172,7 @@ impl YamlText<'_> {
     fn check_written(self, node: &Node) -> Result<(), NoEdit> {
         if self.0[node.span.clone()].starts_with('*') {
             let reason = "it is an alias of a YAML anchor";
-            return Err(Self::stuck(reason, node.span.start));
+            return Err(Self::no_edit(reason, node.span.start));
         }
         Ok(())
     }
@@ -190,7 +195,7 @@ impl YamlText<'_> {
     }
 
     /// Whether a null is written as nothing.
-    fn is_nothing(self, key: &MappingKey, value: &Node) -> bool {
+    fn is_omitted_null(self, key: &MappingKey, value: &Node) -> bool {
         value.data == NodeValue::Null
             && (value.span.start < key.span.end || self.0[value.span.clone()].trim().is_empty())
     }
@@ -210,7 +215,7 @@ impl YamlText<'_> {
     }
 
     fn entry_end(self, key: &MappingKey, value: &Node) -> usize {
-        if self.is_nothing(key, value) { self.after_colon(key) } else { self.node_end(value) }
+        if self.is_omitted_null(key, value) { self.after_colon(key) } else { self.node_end(value) }
     }
 
     fn line_start(self, at: usize) -> usize {
@@ -229,7 +234,7 @@ impl YamlText<'_> {
     }
 
     /// Inserts whole `lines` after the line with the byte `at`.
-    fn with_lines(self, at: usize, lines: &str) -> Changes {
+    fn insert_lines(self, at: usize, lines: &str) -> Changes {
         let end = self.line_end(at);
         let lines = format!("\n{}", lines.trim_end_matches('\n'));
         vec![(end..end, lines)]
@@ -243,17 +248,17 @@ impl YamlText<'_> {
         order: &[&str],
     ) -> Result<Changes, NoEdit> {
         self.check_written(map)?;
-        let Some((name, within)) = keys.split_first() else {
-            return Err(self.lost(map.span.start));
+        let Some((name, inner_keys)) = keys.split_first() else {
+            return Err(self.misplaced_error(map.span.start));
         };
         let written = written_entry(map, name);
         if let Some((_, value)) = written
-            && !within.is_empty()
+            && !inner_keys.is_empty()
             && matches!(value.data, NodeValue::Map(_))
         {
-            return self.put_value(value, within, to, &[]);
+            return self.put_value(value, inner_keys, to, &[]);
         }
-        let keys = within.iter().rev();
+        let keys = inner_keys.iter().rev();
         let nested = keys.fold(to.clone(), |node, name| New::Map(vec![Item::new(name, node)]));
         match written {
             None => self.insert_key(map, name, &nested, order),
@@ -270,15 +275,15 @@ impl YamlText<'_> {
         to: &New,
     ) -> Result<Changes, NoEdit> {
         let colon = self.after_colon(key);
-        let is_nothing = self.is_nothing(key, value);
+        let is_nothing = self.is_omitted_null(key, value);
         let before =
             if is_nothing { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };
         let old = if is_nothing { "" } else { &self.0[value.span.clone()] };
         if [before.trim_start(), old].iter().any(|text| text.starts_with(['&', '!'])) {
-            return Err(Self::stuck("it has a YAML anchor or a tag", value.span.start));
+            return Err(Self::no_edit("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
-            let new = writer::inline(&json(to), true);
+            let new = writer::inline(&to_json(to), true);
             let range =
                 if is_nothing { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_nothing { " " } else { "" };
@@ -292,10 +297,10 @@ impl YamlText<'_> {
         let end = self.entry_end(key, value);
         let column = self.column(key.span.start);
         let lines = match to {
-            New::Value(Json::String(new)) => self.quoted(value, new),
+            New::Value(Json::String(new)) => self.quote_like_old(value, new),
             _ => None,
         };
-        let lines = lines.unwrap_or_else(|| after_key(key, to, column));
+        let lines = lines.unwrap_or_else(|| text_after_key(key, to, column));
         let is_one_line = !lines.contains('\n');
         let old = &self.0[colon.min(end)..end];
         if is_one_line && !is_nothing && !old.contains('\n') {
@@ -303,22 +308,23 @@ impl YamlText<'_> {
         }
         // A comment after the value, or after the mark of a block text, stays there.
         let header = self.line_end(colon);
-        let (until, behind) = if old.trim_start().starts_with(['|', '>']) {
+        let (range_end, after_value) = if old.trim_start().starts_with(['|', '>']) {
             (end, &self.0[colon..header])
         } else {
             let until = self.line_end(end);
             (until, &self.0[end..until])
         };
-        let comment =
-            behind.find(" #").map_or("", |at| behind[behind[..at].trim_end().len()..].trim_end());
+        let comment = after_value
+            .find(" #")
+            .map_or("", |at| after_value[after_value[..at].trim_end().len()..].trim_end());
         let (first, rest) = lines.split_once('\n').map_or((&*lines, ""), |(a, b)| (a, b));
         let newline = if is_one_line { "" } else { "\n" };
         let new = format!("{first}{comment}{newline}{rest}");
-        Ok(vec![(colon..until, new)])
+        Ok(vec![(colon..range_end, new)])
     }
 
     /// A text with the quotes of the old value.
-    fn quoted(self, old: &Node, new: &str) -> Option<String> {
+    fn quote_like_old(self, old: &Node, new: &str) -> Option<String> {
         let old = &self.0[old.span.clone()];
         if old.starts_with('"') {
             Some(format!(" {}", writer::double_quoted(new)))
@@ -342,7 +348,7 @@ impl YamlText<'_> {
             return None;
         }
         let Some(dash) = dash else {
-            return Some(Err(Self::stuck("it is not written line by line", last.span.start)));
+            return Some(Err(Self::no_edit("it is not written line by line", last.span.start)));
         };
         let margin = " ".repeat(self.column(dash));
         let added = new[remaining.len()..].iter();
@@ -355,7 +361,7 @@ impl YamlText<'_> {
                 // Remove the preceding line feed, so that text appended to the last line stays
                 // separate.
                 Ok(lines) => ranges.push((lines, String::new())),
-                Err(stuck) => return Some(Err(stuck)),
+                Err(failure) => return Some(Err(failure)),
             }
         }
         Some(Ok(ranges))
@@ -371,12 +377,12 @@ impl YamlText<'_> {
     ) -> Result<Changes, NoEdit> {
         if self.is_flow(map) {
             let entry =
-                format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
+                format!("{}: {}", writer::scalar(name, true), writer::inline(&to_json(to), true));
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
-            return Ok(self.within_brackets(map, last, &entry));
+            return Ok(self.insert_in_brackets(map, last, &entry));
         }
         let Some((first, _)) = written_entries(map).next() else {
-            return Err(Self::stuck("all of it is merged in from a YAML anchor", map.span.start));
+            return Err(Self::no_edit("all of it is merged in from a YAML anchor", map.span.start));
         };
         let positions: HashMap<&str, usize> =
             order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
@@ -389,11 +395,11 @@ impl YamlText<'_> {
         let before = before.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
         let end = before.map_or(first.span.end, |(key, value)| self.entry_end(key, value));
         let item = Item::new(name, to.clone());
-        Ok(self.with_lines(end, &writer::item(&item, self.column(first.span.start))))
+        Ok(self.insert_lines(end, &writer::item(&item, self.column(first.span.start))))
     }
 
     /// Adds `new` inside the brackets of `node`, after its last part, which ends at `last`.
-    fn within_brackets(self, node: &Node, last: Option<usize>, new: &str) -> Changes {
+    fn insert_in_brackets(self, node: &Node, last: Option<usize>, new: &str) -> Changes {
         let (at, new) = match last {
             None => (node.span.start + 1, new.to_owned()),
             Some(last) => {
@@ -429,14 +435,14 @@ impl YamlText<'_> {
         };
         self.check_written(list)?;
         if self.is_flow(list) {
-            let entry = writer::inline(&mapping(entry), true);
-            return Ok(self.within_brackets(list, Some(self.node_end(last)), &entry));
+            let entry = writer::inline(&mapping_json(entry), true);
+            return Ok(self.insert_in_brackets(list, Some(self.node_end(last)), &entry));
         }
         let dash = self.dash_before(last.span.start);
         let dash =
-            dash.ok_or_else(|| Self::stuck("it is not written line by line", last.span.start))?;
+            dash.ok_or_else(|| Self::no_edit("it is not written line by line", last.span.start))?;
         let lines = writer::entry(entry, about, self.column(dash));
-        Ok(self.with_lines(self.node_end(last), &lines))
+        Ok(self.insert_lines(self.node_end(last), &lines))
     }
 
     /// Removes an item from a list, or an entry from a mapping.
@@ -448,7 +454,8 @@ impl YamlText<'_> {
         at: usize,
     ) -> Result<Changes, NoEdit> {
         self.check_written(list)?;
-        let item = self.item_range(list, at).ok_or_else(|| self.lost(list.span.start))?;
+        let item =
+            self.item_range(list, at).ok_or_else(|| self.misplaced_error(list.span.start))?;
         let next = self.item_range(list, at + 1);
         let before = at.checked_sub(1).and_then(|at| self.item_range(list, at));
         if !self.is_flow(list) && (next.is_some() || before.is_some()) {
@@ -477,7 +484,7 @@ impl YamlText<'_> {
         let start = if is_mapping { Some(item.start) } else { self.dash_before(item.start) };
         let before = start.and_then(|start| self.0[..self.line_start(start)].strip_suffix('\n'));
         let Some(before) = before else {
-            return Err(Self::stuck("it is not written line by line", item.start));
+            return Err(Self::no_edit("it is not written line by line", item.start));
         };
         let before = before.strip_suffix('\r').unwrap_or(before);
         Ok(before.len()..self.line_end(item.end))
@@ -491,24 +498,26 @@ impl YamlText<'_> {
     }
 }
 
-/// The text after the colon of `key` for the value `to`, without the last line feed.
-fn after_key(key: &MappingKey, to: &New, column: usize) -> String {
+/// The text to write after the colon of `key` for the value `to`, without the last line feed.
+fn text_after_key(key: &MappingKey, to: &New, column: usize) -> String {
     let lines = writer::item(&Item::new(&*key.name, to.clone()), column);
     let before = column + writer::scalar(&key.name, false).len() + 1;
     lines[before..].trim_end_matches('\n').to_owned()
 }
 
 /// `node` as JSON, without comments.
-fn json(node: &New) -> Json {
+fn to_json(node: &New) -> Json {
     match node {
         New::Value(value) => value.clone(),
-        New::Map(items) => mapping(items),
-        New::List(entries) => entries.iter().map(|(items, _)| mapping(items)).collect(),
+        New::Map(items) => mapping_json(items),
+        New::List(entries) => entries.iter().map(|(items, _)| mapping_json(items)).collect(),
     }
 }
 
-fn mapping(items: &[Item]) -> Json {
-    Json::Object(items.iter().map(|item| (item.key.clone(), json(&item.node))).collect::<Object>())
+fn mapping_json(items: &[Item]) -> Json {
+    Json::Object(
+        items.iter().map(|item| (item.key.clone(), to_json(&item.node))).collect::<Object>(),
+    )
 }
 
 #[cfg(test)]

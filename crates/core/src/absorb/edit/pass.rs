@@ -20,11 +20,11 @@ pub(in crate::absorb) fn apply_all(
     while !remaining.is_empty() {
         let parsed = yaml::parse(&text);
         let mut pass = Pass::default();
-        let mut later: Vec<(usize, TextEdit)> = Vec::new();
+        let mut postponed: Vec<(usize, TextEdit)> = Vec::new();
         for (number, edit) in mem::take(&mut remaining) {
             // Positions in lists assume that all earlier edits are made.
-            if !later.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
-                later.push((number, edit));
+            if !postponed.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
+                postponed.push((number, edit));
                 continue;
             }
             match edit.changes(&text, &parsed) {
@@ -32,11 +32,11 @@ pub(in crate::absorb) fn apply_all(
                 Ok(changes) if pass.accepts(&edit, &changes, &parsed) => {
                     pass.add(&edit, changes, &parsed);
                 }
-                Ok(_) => later.push((number, edit)),
+                Ok(_) => postponed.push((number, edit)),
             }
         }
         text = pass.apply(&text);
-        remaining = later;
+        remaining = postponed;
     }
     text
 }
@@ -77,9 +77,9 @@ impl Pass {
         }
     }
 
-    /// Whether `changes` overlap no accepted one, and touch none unless they `may`.
-    fn is_disjoint(&self, changes: &Changes, may_touch: bool) -> bool {
-        let gap = usize::from(!may_touch);
+    /// True if `changes` overlap no accepted change. They may touch one only if `can_touch`.
+    fn is_disjoint(&self, changes: &Changes, can_touch: bool) -> bool {
+        let gap = usize::from(!can_touch);
         changes.iter().all(|(range, _)| {
             let before = self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
             let after = self.changes.range((range.start, 0, 0)..).next();
@@ -109,14 +109,14 @@ impl Pass {
 
     /// Applies the changes to `text`, with its line endings.
     pub(super) fn apply(self, text: &str) -> String {
-        let is_dos = text.contains("\r\n");
-        let (mut changed, mut from) = (String::with_capacity(text.len()), 0);
+        let has_crlf = text.contains("\r\n");
+        let (mut changed, mut copied_end) = (String::with_capacity(text.len()), 0);
         for ((start, end, _), new) in self.changes {
-            changed.push_str(&text[from..start]);
-            changed.push_str(&if is_dos { new.replace('\n', "\r\n") } else { new });
-            from = end;
+            changed.push_str(&text[copied_end..start]);
+            changed.push_str(&if has_crlf { new.replace('\n', "\r\n") } else { new });
+            copied_end = end;
         }
-        changed + &text[from..]
+        changed + &text[copied_end..]
     }
 }
 

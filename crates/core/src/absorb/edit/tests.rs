@@ -27,7 +27,7 @@ fn put(way: &str, to: Json) -> TextEdit {
     TextEdit::Put {
         at: at(steps),
         keys: keys.split('/').map(str::to_owned).collect(),
-        to: New::Value(to),
+        value: New::Value(to),
         order: alphabet(),
     }
 }
@@ -40,7 +40,7 @@ fn push(way: &str, entry: &Json, about: Option<&str>) -> TextEdit {
     let items = entry.as_object().unwrap().iter();
     let entry = items.map(|(key, value)| Item::value(key, value.clone())).collect();
     let about = about.map(str::to_owned);
-    TextEdit::Push { at: at(""), key: way.to_owned(), entry, about, order: alphabet() }
+    TextEdit::Push { at: at(""), key: way.to_owned(), entry, comment: about, order: alphabet() }
 }
 
 fn check(edit: &TextEdit, before: &str, after: &str) {
@@ -283,20 +283,20 @@ fn many_edits_are_made_in_few_passes() {
         &|n| TextEdit::Put {
             at: item(n),
             keys: vec!["color".into()],
-            to: New::Value(format!("new {n}").into()),
+            value: New::Value(format!("new {n}").into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Put {
             at: item(n / 2),
             keys: vec![format!("new-{n}")],
-            to: New::Value(n.into()),
+            value: New::Value(n.into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Push {
             at: list(),
             key: "labels".into(),
             entry: vec![Item::value("name", format!("pushed {n}"))],
-            about: None,
+            comment: None,
             order: Vec::new(),
         },
         &|n| TextEdit::Remove { at: list(), key: "labels".into(), item: n },

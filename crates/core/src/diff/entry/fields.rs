@@ -6,8 +6,8 @@ use super::EntryDiff;
 use crate::{
     catalogue::constraints,
     diff::{
-        DiffContext, FieldChange, Findings, Reason, Shown, Support, fit, shown_declared,
-        shown_live,
+        DiffContext, FieldChange, Findings, Reason, Shown, Support, release_support, show_declared,
+        show_live,
         texts::{self, words},
     },
     field::{Accepted, Compare, Readback, Tier},
@@ -24,12 +24,12 @@ impl EntryDiff<'_> {
     /// Whether the service has a declared field, so that it can be compared. Asks a question if
     /// that depends on an unknown release; adds a problem if the service lacks it.
     pub(super) fn check_support(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
-        match fit(self.section, name, value, self.context.release) {
-            Support::Fits => return true,
-            Support::Local => {}
-            Support::Depends => findings.ask(ExtraFact::Release),
-            Support::Unfit(limit) => {
-                findings.problems.extend(limit.problem(&self.address, &self.origin(name)));
+        match release_support(self.section, name, value, self.context.release) {
+            Support::Supported => return true,
+            Support::LocalOnly => {}
+            Support::UnknownRelease => findings.add_question(ExtraFact::Release),
+            Support::Unsupported(limit) => {
+                findings.problems.extend(limit.into_problem(&self.address, &self.origin(name)));
             }
         }
         false
@@ -52,21 +52,22 @@ impl EntryDiff<'_> {
         findings: &mut Findings,
     ) -> Option<LiveEntry> {
         let DiffContext { groups, target, .. } = self.context;
-        if self.section.shape == Shape::List || !groups.decide(&target.path) {
+        if self.section.shape == Shape::List || !groups.has_setting_above(&target.path) {
             return None;
         }
         let replaced = |(name, value): (&String, &Value)| {
             let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
-            let replaced = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.value_below(self.context.changed_setting(row, findings)?)
-                    .filter(|replaced| *replaced != plain)
-            });
+            let replaced = constraints::constraints_over(self.section.section, Some(name))
+                .find_map(|row| {
+                    row.value_below(self.context.changed_setting(row, findings)?)
+                        .filter(|replaced| *replaced != plain)
+                });
             Some((name.clone(), replaced?.clone()))
         };
         let replaced: Vec<_> = self.values.iter().filter_map(replaced).collect();
-        let mut later = (!replaced.is_empty()).then(|| live.clone())?;
-        later.fields.raw_mut().extend(replaced);
-        Some(later)
+        let mut live_after_groups = (!replaced.is_empty()).then(|| live.clone())?;
+        live_after_groups.fields.raw_mut().extend(replaced);
+        Some(live_after_groups)
     }
 
     /// True if the service would refuse these changes because a field would then show more than its limit.
@@ -109,11 +110,11 @@ impl EntryDiff<'_> {
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.values {
-            if let Some(why) = self.waits(name, Some(live)) {
+            if let Some(why) = self.wait_reason(name, Some(live)) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
-            let compared = self.compare(name, value, live);
+            let compared = self.compare_field(name, value, live);
             let is_open = !matches!(compared, FieldDiff::Same | FieldDiff::Local);
             if is_open && !self.check_support(name, value, findings) {
                 continue;
@@ -121,7 +122,7 @@ impl EntryDiff<'_> {
             if let FieldDiff::Differs = compared
                 && let Some(bound) = self.context.group_limit(self.section, name, value, findings)
             {
-                match bound.problem(&self.address, &self.origin(name)) {
+                match bound.into_problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
                     Err(why) => waiting.entry(why).or_default().push(name.clone()),
                 }
@@ -133,14 +134,14 @@ impl EntryDiff<'_> {
                         && (self.section.needs_new_entry(name, value)
                             || self.section.can_send_credential(name, value)) =>
                 {
-                    changes.push(self.change(name, Some(live)));
+                    changes.push(self.new_change(name, Some(live)));
                 }
                 FieldDiff::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
                     unverified.push(name.clone());
                 }
                 FieldDiff::Same | FieldDiff::Local | FieldDiff::SecretMissing => {}
-                FieldDiff::Differs => changes.push(self.change(name, Some(live))),
-                FieldDiff::NotReadable if resend => changes.push(self.change(name, Some(live))),
+                FieldDiff::Differs => changes.push(self.new_change(name, Some(live))),
+                FieldDiff::NotReadable if resend => changes.push(self.new_change(name, Some(live))),
                 FieldDiff::NotReadable => unverified.push(name.clone()),
                 FieldDiff::NotReturned => not_returned.push(name.clone()),
             }
@@ -149,11 +150,11 @@ impl EntryDiff<'_> {
         let unseen =
             [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
         let notes = waiting.chain(unseen.filter(|(_, fields)| !fields.is_empty()));
-        findings.notes.extend(notes.map(|(reason, fields)| self.note(reason, fields)));
+        findings.notes.extend(notes.map(|(reason, fields)| self.new_note(reason, fields)));
         changes
     }
 
-    fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
+    fn compare_field(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
         let field = self.field(name);
         if self.is_local_only(name) {
             return FieldDiff::Local;
@@ -163,9 +164,9 @@ impl EntryDiff<'_> {
         if !is_readable(field) || forms::is_hidden(field, live) || is_secret_extra {
             return FieldDiff::NotReadable;
         }
-        let declared = match &*self.exposed(name, value) {
+        let declared = match &*self.expose_secret(name, value) {
             Value::Plain(declared) => {
-                forms::comparable(self.spec(name), declared, self.context.names)
+                forms::to_comparable(self.spec(name), declared, self.context.name_ids)
             }
             Value::Secret(_) => return FieldDiff::SecretMissing,
             // The service shows that a file exists, but not its content.
@@ -174,7 +175,7 @@ impl EntryDiff<'_> {
             }
             Value::File(_) => Json::Bool(true),
         };
-        let is_same = |live: &Json| forms::same(field.compare, &declared, live);
+        let is_same = |live: &Json| forms::are_equal(field.compare, &declared, live);
         let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.raw().get(name) {
             Some(found) if is_same(found) => FieldDiff::Same,
@@ -201,7 +202,7 @@ impl EntryDiff<'_> {
         }
     }
 
-    pub(super) fn change(&self, name: &str, live: Option<&LiveEntry>) -> FieldChange {
+    pub(super) fn new_change(&self, name: &str, live: Option<&LiveEntry>) -> FieldChange {
         let field = self.field(name);
         let before = match live {
             None => Shown::Absent,
@@ -215,10 +216,10 @@ impl EntryDiff<'_> {
                 Shown::Hidden
             }
             Some(live) => {
-                shown_live(self.spec(name), live.fields.raw().get(name), self.context.names)
+                show_live(self.spec(name), live.fields.raw().get(name), self.context.name_ids)
             }
         };
-        let after = match (shown_declared(field, &self.values[name], &self.values), &before) {
+        let after = match (show_declared(field, &self.values[name], &self.values), &before) {
             // Live rows are shown without their defaults, too.
             (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
                 self.spec(name).map_or_else(|| rows.clone(), |of| of.without_defaults(&rows)),

@@ -6,14 +6,14 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
     Action, DiffContext, FieldChange, Findings, Incomplete, Note, Problem, Reason, Step, Support,
-    fit, problem, removal, subject_id,
+    plan_removal, problem_without_calls, release_support, subject_id,
     texts::{self, ProblemTexts, Words, words},
 };
 use crate::{
     address::Address,
     catalogue::{self, preset},
     cause::Cause,
-    desired::{DesiredEntry, EntryPresence, subject},
+    desired::{DesiredEntry, EntryPresence, subject_field},
     field::{Compare, Field},
     kind::{
         CallContext, Effect, Identity, LiveEntry, NoCalls, PlannedCall, Section, Spec,
@@ -36,7 +36,7 @@ pub(super) struct EntryDiff<'a> {
     /// The declared fields.
     values: Fields,
     /// Whether no other entry has the same address in paths.
-    is_alone: bool,
+    has_unique_path: bool,
 }
 
 impl<'a> EntryDiff<'a> {
@@ -47,14 +47,14 @@ impl<'a> EntryDiff<'a> {
         } else {
             section_address.entry(entry.key.as_str())
         };
-        Self { section, entry, context, address, values: entry.values(), is_alone: true }
+        Self { section, entry, context, address, values: entry.values(), has_unique_path: true }
     }
 
     /// The fields for requests: without local ones, which this release lacks and which then only
     /// steer undrift.
-    fn sent_fields(&self) -> Cow<'_, Fields> {
+    fn fields_to_send(&self) -> Cow<'_, Fields> {
         let is_local = |(name, value): &(&String, &Value)| {
-            fit(self.section, name, value, self.context.release) == Support::Local
+            release_support(self.section, name, value, self.context.release) == Support::LocalOnly
         };
         if !self.values.iter().any(|field| is_local(&field)) {
             return Cow::Borrowed(&self.values);
@@ -65,12 +65,12 @@ impl<'a> EntryDiff<'a> {
 
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
     /// `live` entry.
-    fn with_conditions_met(&self, live: &Object) -> Option<Self> {
-        Some(self.with(forms::resolve_conditions(self.section, &self.values, live)?))
+    fn resolve_list_conditions(&self, live: &Object) -> Option<Self> {
+        Some(self.with_values(forms::resolve_conditions(self.section, &self.values, live)?))
     }
 
     /// A copy with other values.
-    fn with(&self, values: Fields) -> Self {
+    fn with_values(&self, values: Fields) -> Self {
         Self { values, address: self.address.clone(), ..*self }
     }
 
@@ -83,16 +83,16 @@ impl<'a> EntryDiff<'a> {
         });
         let mut missing = missing.peekable();
         missing.peek()?;
-        Some(self.with(self.values.clone().into_iter().chain(missing).collect()))
+        Some(self.with_values(self.values.clone().into_iter().chain(missing).collect()))
     }
 
-    /// A copy that knows whether `ambiguous`, the texts that address several entries in paths, has
-    /// its own.
-    pub(super) fn with_ambiguous(self, ambiguous: &BTreeSet<String>) -> Self {
+    /// Records whether its text in paths is one of the `ambiguous` ones, which address several
+    /// entries.
+    pub(super) fn with_ambiguous_texts(self, ambiguous: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();
         let handle = path.and_then(|path| self.values.get(path.field)?.text());
         let is_alone = !handle.is_some_and(|handle| ambiguous.contains(handle));
-        Self { is_alone, ..self }
+        Self { has_unique_path: is_alone, ..self }
     }
 
     fn spec(&self, name: &str) -> Option<&'static Spec> {
@@ -103,15 +103,16 @@ impl<'a> EntryDiff<'a> {
         self.section.field(name)
     }
 
-    /// `value` for comparison only, with the secret if it is set, or if it makes no difference.
-    fn exposed<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
+    /// Returns `value` for comparison only: a secret is resolved if it is set, or if it does not
+    /// matter.
+    fn expose_secret<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
         let secret = self.context.secrets.value(reference);
         let plain = secret.or_else(|| {
             reference.masked().filter(|masked| match self.field(name).compare {
-                Compare::Location => {
-                    masked.as_str().is_some_and(|url| !text::location(url).contains(text::MASK))
-                }
+                Compare::Location => masked
+                    .as_str()
+                    .is_some_and(|url| !text::url_without_user(url).contains(text::MASK)),
                 // Responses show the keys of rows, never their secrets.
                 compare => compare == Compare::Rows,
             })
@@ -120,14 +121,14 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// All fields for comparison only, with the secrets that are set.
-    fn all_exposed(&self) -> Cow<'_, Fields> {
+    fn expose_all(&self) -> Cow<'_, Fields> {
         if !self.values.values().any(|value| matches!(value, Value::Secret(_))) {
             return Cow::Borrowed(&self.values);
         }
         Cow::Owned(
             self.values
                 .iter()
-                .map(|(name, value)| (name.clone(), self.exposed(name, value).into_owned()))
+                .map(|(name, value)| (name.clone(), self.expose_secret(name, value).into_owned()))
                 .collect(),
         )
     }
@@ -135,7 +136,7 @@ impl<'a> EntryDiff<'a> {
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
         self.section.rules().identify(self.section, &|name| {
-            Some(match self.exposed(name, self.values.get(name)?) {
+            Some(match self.expose_secret(name, self.values.get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
             })
@@ -147,7 +148,7 @@ impl<'a> EntryDiff<'a> {
         let identity = self.section.identity.iter();
         identity
             .filter_map(|name| Some((*name, self.values.get(name)?)))
-            .any(|(name, value)| matches!(*self.exposed(name, value), Value::Secret(_)))
+            .any(|(name, value)| matches!(*self.expose_secret(name, value), Value::Secret(_)))
     }
 
     /// Whether its identity contains a secret.
@@ -165,12 +166,12 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// The step that removes a copy of its live entry, which stays.
-    pub(super) fn copy_removal(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
-        let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
-        let step = removal(self.section, address, &self.entry.origin, copy, self.context);
+    pub(super) fn plan_copy_removal(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
+        let address = self.address.entry(format!("{}@{}", self.entry.key, copy.address_text()));
+        let step = plan_removal(self.section, address, &self.entry.origin, copy, self.context);
         match step {
             Ok(mut step) => {
-                let id = stays.handle_text();
+                let id = stays.address_text();
                 let reason = format!("it is a copy of the {} with the id {id}", self.section.noun);
                 step.effects.push(Effect::SideEffect(reason));
                 Step { is_copy: true, ..step }
@@ -180,9 +181,9 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// The problem that a nearly identical entry is live.
-    pub(super) fn near_match(&self, live: &LiveEntry) -> Problem {
+    pub(super) fn near_match_problem(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(live.fields.raw());
-        let words = words![name = text::escape(&name), id = live.handle_text()];
+        let words = words![name = text::escape(&name), id = live.address_text()];
         self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
     }
 
@@ -194,20 +195,20 @@ impl<'a> EntryDiff<'a> {
     fn problem(&self, texts: ProblemTexts, words: Words<'_>, field: &str) -> Problem {
         let key = text::escape(&self.entry.key);
         let of_entry = words![noun = self.section.noun, key];
-        Problem::of(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
+        Problem::from_texts(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
     }
 
     /// Whether the service lacks a declared field.
-    fn is_unfit(&self, findings: &Findings) -> bool {
+    fn has_release_problem(&self, findings: &Findings) -> bool {
         findings.problems.iter().any(|p| p.code == "release" && p.address == self.address)
     }
 
     /// Why a field cannot be set yet.
-    fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
-        self.section.missing_switch(name, &self.values, live, self.context.is_empty)
+    fn wait_reason(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
+        self.section.describe_wait(name, &self.values, live, self.context.has_no_branch)
     }
 
-    fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
+    fn new_note(&self, reason: Reason, fields: Vec<String>) -> Note {
         Note { fields, ..Note::new(&self.address, reason, &self.entry.origin) }
     }
 
@@ -220,7 +221,7 @@ impl<'a> EntryDiff<'a> {
         let missing = self.values.iter().filter_map(|(name, value)| {
             let secrets = self.context.secrets;
             let is_missing = |source: &Reference| match value {
-                Value::File(_) => secrets.why_missing(source).is_some(),
+                Value::File(_) => secrets.missing_reason(source).is_some(),
                 Value::Secret(_) | Value::Plain(_) => secrets.get(source).is_none(),
             };
             Some((
@@ -230,7 +231,9 @@ impl<'a> EntryDiff<'a> {
         });
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {
-            findings.notes.push(self.note(Reason::SecretMissing { secrets: references }, fields));
+            findings
+                .notes
+                .push(self.new_note(Reason::SecretMissing { secrets: references }, fields));
         }
     }
 
@@ -241,7 +244,7 @@ impl<'a> EntryDiff<'a> {
         if self.entry.state == EntryPresence::Present
             && self.values.keys().any(|name| is_secret(name))
         {
-            self.section.check(&self.all_exposed(), false, &mut |fault| {
+            self.section.check(&self.expose_all(), false, &mut |fault| {
                 if is_secret(fault.field) {
                     let message = self.context.secrets.redact(&fault.message);
                     let (at, origin) = (&self.address, self.origin(fault.field));
@@ -252,22 +255,32 @@ impl<'a> EntryDiff<'a> {
         }
     }
 
-    fn job<'j>(&'j self, act: CallPurpose<'j>) -> CallContext<'j> {
-        CallContext { is_alone: self.is_alone, ..self.context.job(self.section, act) }
+    fn call_context<'j>(&'j self, purpose: CallPurpose<'j>) -> CallContext<'j> {
+        CallContext {
+            has_unique_address: self.has_unique_path,
+            ..self.context.call_context(self.section, purpose)
+        }
     }
 
     /// The calls for a job; records why there are none.
-    fn calls(&self, job: &CallContext<'_>, findings: &mut Findings) -> Option<Vec<PlannedCall>> {
-        match self.section.rules().calls(job) {
+    fn plan_calls(
+        &self,
+        context: &CallContext<'_>,
+        findings: &mut Findings,
+    ) -> Option<Vec<PlannedCall>> {
+        match self.section.rules().calls(context) {
             Ok(calls) => return Some(calls),
             Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
-            Err(NoCalls::DependsOnRelease) => findings.ask(ExtraFact::Release),
+            Err(NoCalls::DependsOnRelease) => findings.add_question(ExtraFact::Release),
             Err(NoCalls::DependsOnEntries(name)) => {
                 let named = catalogue::section(self.context.target.scope, &name);
-                named.into_iter().for_each(|of| findings.ask(ExtraFact::Entries(of.section)));
+                named
+                    .into_iter()
+                    .for_each(|of| findings.add_question(ExtraFact::Entries(of.section)));
             }
             Err(other) => {
-                let problem = problem(other, &self.address, |field| self.origin(field));
+                let problem =
+                    problem_without_calls(other, &self.address, |field| self.origin(field));
                 findings.problems.extend(problem);
             }
         }
@@ -278,39 +291,45 @@ impl<'a> EntryDiff<'a> {
     pub(super) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
         // Of entries that are read one by one, only inherited ones are protected, and read only if they
         // are declared as absent.
-        if let Some(why) = live.protected {
+        if let Some(why) = live.protection_reason {
             if self.section.detail.is_some() {
                 findings.problems.push(self.problem(texts::INHERITED, &[("why", &why)], ""));
             } else {
-                findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
+                findings
+                    .notes
+                    .push(self.new_note(Reason::Protected { why: why.into() }, Vec::new()));
             }
             return;
         }
         if self.entry.state == EntryPresence::Absent {
             let address = self.address.clone();
             let origin = &self.entry.origin;
-            findings.remove(removal(self.section, address, origin, live, self.context));
+            findings.add_removal(plan_removal(self.section, address, origin, live, self.context));
             return;
         }
-        let later = self.with_group_changes(live, findings);
-        let met = self.with_conditions_met(live.fields.raw());
-        met.as_ref().unwrap_or(self).plan_change(live, later.as_ref().unwrap_or(live), findings);
+        let live_after_groups = self.with_group_changes(live, findings);
+        let resolved_diff = self.resolve_list_conditions(live.fields.raw());
+        resolved_diff.as_ref().unwrap_or(self).plan_change(
+            live,
+            live_after_groups.as_ref().unwrap_or(live),
+            findings,
+        );
     }
 
-    /// Adds the step that changes the live entry, which is now like `before`: what a group gives it
-    /// meanwhile needs no acknowledgement to be taken back.
+    /// Adds the step that changes `live`. Risks are judged from `before`: to undo what a group of
+    /// this run sets meanwhile needs no acknowledgement.
     fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
         if changes.is_empty()
-            || self.is_unfit(findings)
+            || self.has_release_problem(findings)
             || self.check_visibility(live, &changes, findings)
         {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
-        let sent = self.sent_fields();
-        let job = self.job(CallPurpose::Change(&sent, live, &changed));
-        let Some(sends) = self.calls(&job, findings) else { return };
+        let sent = self.fields_to_send();
+        let job = self.call_context(CallPurpose::Change(&sent, live, &changed));
+        let Some(sends) = self.plan_calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
         let is_sent_again = |field: &Field| {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
@@ -321,20 +340,22 @@ impl<'a> EntryDiff<'a> {
                     .iter()
                     .any(|change| self.field(change).relations.sent_with == Some(&**name))
         };
-        let forgotten = sent.keys().filter(|name| {
+        let resent_fields = sent.keys().filter(|name| {
             !changed.contains(&name.as_str())
                 && (is_sent_again(self.field(name)) || goes_along(name))
         });
-        let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
+        let forgotten: Vec<_> =
+            resent_fields.map(|name| self.new_change(name, Some(live))).collect();
         changes.extend(forgotten);
-        let step = self.step(Action::Update, changes, sends);
-        let after = self.after(live.fields.raw());
-        let who = subject_id(self.section, live);
+        let step = self.new_step(Action::Update, changes, sends);
+        let after = self.object_after(live.fields.raw());
+        let subject = subject_id(self.section, live);
         let before = before.fields.raw();
-        let effects = self.section.rules().effects(who, before, &after);
+        let effects = self.section.rules().effects(subject, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let risks = risk::change_risks(self.section, &changed, before, &self.with_secrets(after));
-        self.add_step(step.of(live).with(effects, risks), findings);
+        let risks =
+            risk::change_risks(self.section, &changed, before, &self.add_secret_values(after));
+        self.add_step(step.with_live(live).with_effects(effects, risks), findings);
     }
 
     /// Plans an entry that is not live.
@@ -346,7 +367,7 @@ impl<'a> EntryDiff<'a> {
             let is_own = |name: &&String| !self.section.identity.contains(&name.as_str());
             let fields: Vec<_> = self.values.keys().filter(is_own).cloned().collect();
             let why = format!("until the service has the {}", self.section.noun);
-            let waits = (!fields.is_empty()).then(|| self.note(Reason::Waits { why }, fields));
+            let waits = (!fields.is_empty()).then(|| self.new_note(Reason::Waits { why }, fields));
             return findings.notes.extend(waits);
         }
         let missing: Vec<_> =
@@ -357,8 +378,10 @@ impl<'a> EntryDiff<'a> {
             return findings.problems.push(self.problem(texts::MISSING_FIELD, words, ""));
         }
         let mut needed = self.section.required.iter();
-        if let Some((name, why)) = needed.find_map(|name| Some((name, self.waits(name, None)?))) {
-            let note = self.note(Reason::Waits { why }, vec![(*name).to_owned()]);
+        if let Some((name, why)) =
+            needed.find_map(|name| Some((name, self.wait_reason(name, None)?)))
+        {
+            let note = self.new_note(Reason::Waits { why }, vec![(*name).to_owned()]);
             return findings.notes.push(note);
         }
         if let Some(step) = self.creation(findings) {
@@ -377,7 +400,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
-        if let Some(met) = self.with_conditions_met(&Object::new()) {
+        if let Some(met) = self.resolve_list_conditions(&Object::new()) {
             return met.creation(findings);
         }
         if let Some(whole) = self.with_create_defaults() {
@@ -386,48 +409,49 @@ impl<'a> EntryDiff<'a> {
         for (name, value) in &self.values {
             self.check_support(name, value, findings);
         }
-        if self.is_unfit(findings) {
+        if self.has_release_problem(findings) {
             return None;
         }
-        let sent = self.sent_fields();
-        let sends = self.calls(&self.job(CallPurpose::Create(&sent)), findings)?;
+        let sent = self.fields_to_send();
+        let sends = self.plan_calls(&self.call_context(CallPurpose::Create(&sent)), findings)?;
         let changes = sent.keys().filter(|name| !self.is_local_only(name));
-        let changes = changes.map(|name| self.change(name, None)).collect();
-        let who = subject(self.section).and_then(|(name, named)| {
-            self.context.names.known_id(named, self.values.get(name)?.text()?)
+        let changes = changes.map(|name| self.new_change(name, None)).collect();
+        let who = subject_field(self.section).and_then(|(name, named)| {
+            self.context.name_ids.known_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
-        let after = self.after(&nothing);
+        let after = self.object_after(&nothing);
         let effects = self.section.rules().effects(who, &nothing, &after);
-        let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
-        let risks = risk::creation_risks(self.section, preset, &self.with_secrets(after));
-        Some(self.step(Action::Create, changes, sends).with(effects, risks))
+        let preset =
+            |name: &str| preset::service_default(self.section, name, &self.context.target.path);
+        let risks = risk::creation_risks(self.section, preset, &self.add_secret_values(after));
+        Some(self.new_step(Action::Create, changes, sends).with_effects(effects, risks))
     }
 
     /// The fields `after` with those that are declared as secrets, for guards only.
-    fn with_secrets(&self, mut after: Object) -> Object {
+    fn add_secret_values(&self, mut after: Object) -> Object {
         for (name, value) in &self.values {
             if matches!(value, Value::Secret(_)) {
                 // No value equals a secret that is not set.
-                let value = self.exposed(name, value).plain().cloned().unwrap_or(true.into());
-                let value = forms::comparable(self.spec(name), &value, self.context.names);
+                let value = self.expose_secret(name, value).plain().cloned().unwrap_or(true.into());
+                let value = forms::to_comparable(self.spec(name), &value, self.context.name_ids);
                 after.insert(name.clone(), value);
             }
         }
         after
     }
 
-    fn step(&self, action: Action, changes: Vec<FieldChange>, sends: Vec<PlannedCall>) -> Step {
+    fn new_step(&self, action: Action, changes: Vec<FieldChange>, sends: Vec<PlannedCall>) -> Step {
         let (address, origin) = (self.address.clone(), self.entry.origin.clone());
         Step::new(self.context.target.scope, address, action, origin, changes, sends)
     }
 
     /// The live object `before` with the declared changes, in comparable form.
-    fn after(&self, before: &Object) -> Object {
+    fn object_after(&self, before: &Object) -> Object {
         let mut after = before.clone();
         let plain = self.values.iter().filter_map(|(name, value)| Some((name, value.plain()?)));
         after.extend(plain.map(|(name, value)| {
-            (name.clone(), forms::comparable(self.spec(name), value, self.context.names))
+            (name.clone(), forms::to_comparable(self.spec(name), value, self.context.name_ids))
         }));
         after
     }
@@ -436,14 +460,14 @@ impl<'a> EntryDiff<'a> {
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
-            match self.context.inherited {
-                None => findings.ask(ExtraFact::Inherited),
+            match self.context.levels_above {
+                None => findings.add_question(ExtraFact::Inherited),
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);
                     let declared = declared.and_then(AccessLevel::parse);
                     let above = inherited.get(&user).copied().unwrap_or(0);
                     if let Some(declared) = declared.filter(|level| level.number < above) {
-                        findings.problems.push(self.below_inherited(declared, above));
+                        findings.problems.push(self.below_inherited_problem(declared, above));
                         return;
                     }
                 }
@@ -458,7 +482,7 @@ impl<'a> EntryDiff<'a> {
         findings.steps.push(step);
     }
 
-    fn below_inherited(&self, declared: AccessLevel, above: u8) -> Problem {
+    fn below_inherited_problem(&self, declared: AccessLevel, above: u8) -> Problem {
         let above = AccessLevel::parse(&above.into()).map_or("a higher level", |level| level.word);
         let words = words![above, level = declared.word];
         self.problem(texts::BELOW_INHERITED, words, "access_level")

@@ -29,22 +29,25 @@ struct LowAccess {
 pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let scope = container.scope;
     let sections = container.sections.iter();
-    let low: BTreeMap<_, _> = sections.flat_map(|section| low_access(scope, section)).collect();
-    if low.is_empty() && scope == Scope::Project {
+    let low_by_grantee: BTreeMap<_, _> =
+        sections.flat_map(|section| collect_low_access(scope, section)).collect();
+    if low_by_grantee.is_empty() && scope == Scope::Project {
         return;
     }
-    let inside = format!("{}/", container.path.to_lowercase());
+    let group_prefix = format!("{}/", container.path.to_lowercase());
     for section in &container.sections {
         for entry in present_entries(section) {
             for spec in section.section.table().specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
-                    if is_group_row && !name.to_lowercase().starts_with(&inside) {
+                    if is_group_row && !name.to_lowercase().starts_with(&group_prefix) {
                         let at = NodePosition::item(&field.origin, name);
                         faults.report(texts::GROUP_OUTSIDE, at, words![name]);
                     }
-                    let Some(low) = low.get(&(row_key, name.to_lowercase())) else { continue };
+                    let Some(low) = low_by_grantee.get(&(row_key, name.to_lowercase())) else {
+                        continue;
+                    };
                     // A list of names needs no level.
                     if is_row || low.level.is_none() {
                         let (noun, level) = (scope.noun(), low.level.unwrap_or_default());
@@ -86,28 +89,31 @@ const fn row_key(names: Option<NamedObject>) -> Option<&'static str> {
 
 /// The entries of `section` with less access than rules need, by the key of the row and the name in lower
 /// case.
-fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, String), LowAccess)> {
-    let of = section.section;
-    let names = of.identity.first().and_then(|name| of.field(name).names);
-    let deploy_key = of.called_by.map(|_| "deploy_key");
+fn collect_low_access(
+    scope: Scope,
+    section: &DeclaredSection,
+) -> Vec<((&'static str, String), LowAccess)> {
+    let kind = section.section;
+    let names = kind.identity.first().and_then(|name| kind.field(name).names);
+    let deploy_key = kind.called_by.map(|_| "deploy_key");
     let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
-    let level_field = of.table().specs().iter().find(|spec| spec.field.is_level());
-    let low = section.entries.iter().filter_map(|entry| {
+    let level_field = kind.table().specs().iter().find(|spec| spec.field.is_level());
+    let low_entries = section.entries.iter().filter_map(|entry| {
         let (mut level, mut origin) = (None, entry.origin.clone());
         let texts = match (entry.state, row_key) {
-            // By a group above, they may still have access.
+            // They may still have access through a group above.
             (EntryPresence::Absent, "group") => texts::LOW_SHARE_REMOVED,
             (EntryPresence::Absent, "user") => texts::LOW_MEMBER_REMOVED,
             (EntryPresence::Present, "group" | "user") => {
-                // By a group above, members may have more.
-                let (least, texts) = match (row_key, scope) {
+                // Members may have a higher level through a group above.
+                let (min_level, texts) = match (row_key, scope) {
                     ("group", _) => (DEVELOPER, texts::LOW_SHARE),
                     (_, Scope::Group) => (MAINTAINER, texts::LOW_MEMBER),
                     (_, Scope::Project) => return None,
                 };
                 let field = entry.fields.get(level_field?.name)?;
                 let declared = field.value.plain().and_then(AccessLevel::parse);
-                let declared = declared.filter(|level| level.number < least)?;
+                let declared = declared.filter(|level| level.number < min_level)?;
                 (level, origin) = (Some(declared.word), field.origin);
                 texts
             }
@@ -122,10 +128,10 @@ fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, St
             }
             _ => return None,
         };
-        let title = of.called_by.and_then(|name| entry.fields.get(name));
+        let title = kind.called_by.and_then(|name| entry.fields.get(name));
         let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
         let name = name.to_owned();
         Some(((row_key, name.to_lowercase()), LowAccess { texts, name, level, origin }))
     });
-    low.collect()
+    low_entries.collect()
 }

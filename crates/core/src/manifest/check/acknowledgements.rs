@@ -27,24 +27,26 @@ pub(super) fn check_expiry(
 
 /// Warns about acknowledgements that match no declared object, or no possible refusal.
 pub(super) fn report_unused(
-    all: &[Acknowledgement],
+    acknowledgements: &[Acknowledgement],
     declared: &DeclaredPaths<'_>,
     rules: &LayerRules,
     faults: &mut Faults,
 ) {
-    let is_idle = desired::idle(all, declared.values().copied());
-    for (acknowledgement, is_idle) in all.iter().zip(is_idle) {
+    let idle_flags = desired::find_idle(acknowledgements, declared.values().copied());
+    for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
         if is_idle {
             check_path(acknowledgement, NodePosition::value(origin), declared, rules, faults);
         }
-        let path = acknowledgement.at.written().to_lowercase();
+        let path = acknowledgement.selector.pattern().to_lowercase();
         let Some(container) = declared.get(&path) else { continue };
-        let texts = match (acknowledgement.guard, container.life.absent()) {
+        let texts = match (acknowledgement.guard, container.lifecycle.is_absent()) {
             (Guard::Deletion, None) => texts::NO_DELETION,
             (Guard::Deletion, Some(_)) => continue,
             (_, Some(_)) => texts::ACKNOWLEDGED_DELETION,
-            (Guard::Transfer, None) if container.life.previously.is_empty() => texts::NO_TRANSFER,
+            (Guard::Transfer, None) if container.lifecycle.previously.is_empty() => {
+                texts::NO_TRANSFER
+            }
             _ => continue,
         };
         let words = words![noun = container.scope.noun()];
@@ -52,7 +54,7 @@ pub(super) fn report_unused(
     }
 }
 
-/// Warns about an acknowledgement of which the path is neither declared nor one that a rule includes.
+/// Warns about an acknowledgement whose path is neither declared nor included by a rule.
 fn check_path(
     acknowledgement: &Acknowledgement,
     at: NodePosition,
@@ -60,20 +62,20 @@ fn check_path(
     rules: &LayerRules,
     faults: &mut Faults,
 ) {
-    let address = acknowledgement.at.written();
-    let path = acknowledgement.at.over_paths().to_lowercase();
+    let address = acknowledgement.selector.pattern();
+    let path = acknowledgement.selector.path_pattern().to_lowercase();
     let is_included = if is_literal(&path) {
         Scope::ALL.iter().any(|scope| rules.including_rule(*scope, &path, false).is_some())
     } else {
-        rules.all().any(|rule| rule.includes_undeclared)
+        rules.iter().any(|rule| rule.includes_undeclared)
     };
     // A path inside a project has a message of its own.
     if is_included || enclosing_project(&path, declared).is_some() {
         return;
     }
     let candidates = declared.values().filter(|container| match acknowledgement.guard {
-        Guard::Deletion => container.life.absent().is_some(),
-        Guard::Transfer => !container.life.previously.is_empty(),
+        Guard::Deletion => container.lifecycle.is_absent().is_some(),
+        Guard::Transfer => !container.lifecycle.previously.is_empty(),
         _ => true,
     });
     let candidates: Vec<&str> = candidates.map(|container| &*container.path).collect();
@@ -91,25 +93,26 @@ fn check_path(
 
 /// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
 pub(super) fn check_addresses(
-    all: &[Acknowledgement],
+    acknowledgements: &[Acknowledgement],
     declared: &DeclaredPaths<'_>,
     faults: &mut Faults,
 ) {
-    for acknowledgement in all {
-        let address = acknowledgement.at.written();
-        let path = acknowledgement.at.over_paths().to_lowercase();
-        let end = enclosing_project(&path, declared);
-        let (Some(end), Some(origin)) = (end, &acknowledgement.origin) else { continue };
+    for acknowledgement in acknowledgements {
+        let address = acknowledgement.selector.pattern();
+        let path = acknowledgement.selector.path_pattern().to_lowercase();
+        let project_length = enclosing_project(&path, declared);
+        let (Some(end), Some(origin)) = (project_length, &acknowledgement.origin) else { continue };
         let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
         let words = words![project = &address[..end], rest];
         faults.report(texts::INSIDE_PROJECT, NodePosition::value(origin), words);
     }
 }
 
-/// The length of the path of the declared project that the lower-case `path` names something in; `None` if it
-/// is that of a project.
+/// The length of the project's path if the lower-case `path` names something inside a declared
+/// project; `None` if `path` is itself a project.
 fn enclosing_project(path: &str, declared: &DeclaredPaths<'_>) -> Option<usize> {
-    let is_project = |path: &str| declared.get(path).is_some_and(|of| of.scope == Scope::Project);
+    let is_project =
+        |path: &str| declared.get(path).is_some_and(|container| container.scope == Scope::Project);
     let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
     ends.find(|end| !is_project(path) && is_project(&path[..*end]))
 }

@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{CheckContext, DeclaredPaths, declared_values, present_entries, repeats};
+use super::{CheckContext, DeclaredPaths, declared_values, find_repeats, present_entries};
 use crate::{
     address::{group_of, groups_above},
     catalogue::{
         self,
-        constraints::{self, Constraint, How},
+        constraints::{self, Constraint, ConstraintEffect},
         shares,
     },
     desired::{Container, CreationPolicy, DesiredEntry, EntryPresence},
@@ -24,49 +24,58 @@ use crate::{
     value::Value,
 };
 
-/// Marks the groups that projects may be created in, and what is below groups that are shared.
+/// Marks groups in which projects may be created, and containers below shared groups.
 pub(super) fn mark_namespaces(containers: &mut [Container]) {
-    let groups = containers.iter().filter(|of| of.scope == Scope::Group);
-    let shared = groups.filter_map(|group| {
+    let groups = containers.iter().filter(|container| container.scope == Scope::Group);
+    let group_shares = groups.filter_map(|group| {
         let shares = present_entries(group.section(shares::SECTION)?);
         Some((group.path.to_lowercase(), shares.map(|share| share.key.as_str().into()).collect()))
     });
-    let shared: HashMap<String, Vec<Arc<str>>> = shared.collect();
-    for of in containers.iter_mut().filter(|_| !shared.is_empty()) {
-        let path = of.path.to_lowercase();
-        let above = groups_above(&path).filter_map(|group| shared.get(group));
-        of.life.shares_above = above.flatten().cloned().collect();
+    let shares_by_group: HashMap<String, Vec<Arc<str>>> = group_shares.collect();
+    for container in containers.iter_mut().filter(|_| !shares_by_group.is_empty()) {
+        let path = container.path.to_lowercase();
+        let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
+        container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
     }
     let groups: HashSet<_> = containers
         .iter()
-        .filter(|of| of.scope == Scope::Project && matches!(of.create, CreationPolicy::Allowed(_)))
-        .filter_map(|of| Some(group_of(&of.path)?.to_lowercase()))
+        .filter(|container| {
+            container.scope == Scope::Project
+                && matches!(container.create, CreationPolicy::Allowed(_))
+        })
+        .filter_map(|container| Some(group_of(&container.path)?.to_lowercase()))
         .collect();
-    for group in containers.iter_mut().filter(|of| of.scope == Scope::Group) {
-        group.life.gets_projects = groups.contains(&group.path.to_lowercase());
+    for group in containers.iter_mut().filter(|container| container.scope == Scope::Group) {
+        group.lifecycle.may_get_projects = groups.contains(&group.path.to_lowercase());
     }
 }
 
-/// Reports what a declared group above does not allow, and a project above.
-pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &CheckContext, faults: &mut Faults) {
-    for (path, container) in all.iter().filter(|(_, container)| context.manages(&container.path)) {
+/// Reports values that a declared parent group does not allow, and containers below a project.
+pub(super) fn check_parents(
+    declared: &DeclaredPaths<'_>,
+    context: &CheckContext,
+    faults: &mut Faults,
+) {
+    for (path, container) in
+        declared.iter().filter(|(_, container)| context.manages(&container.path))
+    {
         if container.scope == Scope::Group {
             check_constraints(container, container, faults);
         }
-        for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
-            if above.scope == Scope::Project {
+        for parent in path.match_indices('/').filter_map(|(at, _)| declared.get(&path[..at])) {
+            if parent.scope == Scope::Project {
                 let at = NodePosition::value(&container.origin);
-                let words = words![path = above.path];
+                let words = words![path = parent.path];
                 faults.report_pair(
                     texts::BELOW_PROJECT,
-                    [at, NodePosition::value(&above.origin)],
+                    [at, NodePosition::value(&parent.origin)],
                     words,
                 );
                 continue;
             }
-            check_constraints(container, above, faults);
-            check_inherited_entries(container, above, faults);
-            check_inherited_levels(container, above, faults);
+            check_constraints(container, parent, faults);
+            check_inherited_entries(container, parent, faults);
+            check_inherited_levels(container, parent, faults);
         }
     }
 }
@@ -75,17 +84,17 @@ pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &CheckContext, fau
 /// project can have only one if it gets another one from the group.
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
-        let of = section.section;
-        let Some(inherited) = group.section(of.section) else { continue };
+        let kind = section.section;
+        let Some(inherited) = group.section(kind.section) else { continue };
         let entries = present_entries(section);
-        for entry in entries.filter(|entry| of.unique_above(&entry.key).is_some()) {
+        for entry in entries.filter(|entry| kind.unique_above(&entry.key).is_some()) {
             let first =
-                present_entries(inherited).find(|other| of.collides(&entry.key, &other.key));
+                present_entries(inherited).find(|other| kind.collides(&entry.key, &other.key));
             let Some(first) = first else { continue };
-            let is_name = of.is_unique_above();
+            let is_name = kind.is_unique_above();
             let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
-            let what = of.unique_above(&entry.key).unwrap_or_default();
-            let words = words![path = group.path, noun = of.noun, key = first.key, what];
+            let what = kind.unique_above(&entry.key).unwrap_or_default();
+            let words = words![path = group.path, noun = kind.noun, key = first.key, what];
             faults.report_pair(texts, [&entry.origin, &first.origin].map(NodePosition::key), words);
         }
     }
@@ -122,24 +131,25 @@ fn access_level(entry: &DesiredEntry) -> Option<(AccessLevel, Origin)> {
     Some((AccessLevel::parse(field.value.plain()?)?, field.origin))
 }
 
-/// Reports what `group`, above `container` or the same, does not allow in it.
+/// Reports values of `container` that `group` does not allow. `group` is the container itself or a
+/// group above it.
 fn check_constraints(container: &Container, group: &Container, faults: &mut Faults) {
     let is_above = container.path != group.path;
-    for row in constraints::all().filter(|row| row.groups || is_above) {
-        let Some(deciding) = group.setting(&row.by.section, &row.by.field) else {
+    for row in constraints::all_constraints().filter(|row| row.groups || is_above) {
+        let Some(group_field) = group.setting(&row.by.section, &row.by.field) else {
             check_private_start(row, container, group, faults);
             continue;
         };
-        let Some(limit) = deciding.value.plain() else { continue };
+        let Some(limit) = group_field.value.plain() else { continue };
         let (setting, path) = (&row.by.field, &group.path);
-        let related = NodePosition::value(&deciding.origin);
+        let related = NodePosition::value(&group_field.origin);
         let Some(name) = &row.over.field else {
             let section = container.section(&row.over.section);
             let mut entries = section.into_iter().flat_map(present_entries);
             if let Some(entry) = entries.find(|entry| {
-                row.forbids(limit, container.scope) && row.is_about(&container.path, &entry.key)
+                row.forbids(limit, container.scope) && row.applies_to(&container.path, &entry.key)
             }) {
-                // They may have been there before.
+                // Existing entries stay, so this is only a warning.
                 let words = words![setting, path, text = row.text];
                 faults.report_pair(
                     texts::LOCKED,
@@ -155,8 +165,10 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         };
         let words = words![name, setting, path, limit];
         let at = NodePosition::value(&field.origin);
-        if row.how == How::Bounds {
-            let most = limit.as_str().map(|most| if value.is_boolean() { "false" } else { most });
+        if row.how == ConstraintEffect::Bounds {
+            let most = limit
+                .as_str()
+                .map(|max_value| if value.is_boolean() { "false" } else { max_value });
             let help =
                 most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
             faults.report(texts::BEYOND_GROUP, at, words).related(related).help_if(help);
@@ -178,7 +190,7 @@ fn check_private_start(
     let Some(field) = declared else { return };
     let is_wider =
         field.value.plain().is_some_and(|value| row.contradicts(&"private".into(), value));
-    if is_wider && group.create.fields().is_some() {
+    if is_wider && group.create.all_fields().is_some() {
         let at = NodePosition::value(&field.origin);
         let words = words![path = group.path];
         faults.report_pair(texts::STARTS_PRIVATE, [at, NodePosition::value(&group.origin)], words);
@@ -227,9 +239,9 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
             let first = source.value.text().unwrap_or_default().to_lowercase();
             let other = declared.get(&first).and_then(|first| declared_source(first, name));
             let Some(other) = other else { continue };
-            let is_back = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
+            let is_mutual = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
             // Once, and a project that names itself is another fault.
-            if is_back && first < *path {
+            if is_mutual && first < *path {
                 let words = words![name, first];
                 let at = [&source.origin, &other.origin].map(NodePosition::value);
                 faults.report_pair(texts::CIRCULAR, at, words);
@@ -240,20 +252,20 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
 
 /// The project that `project` is made from, by the field `name`.
 fn declared_source(project: &Container, name: &str) -> Option<Sourced<Value>> {
-    let created_from = project.create.fields().and_then(|fields| fields.get(name));
+    let created_from = project.create.all_fields().and_then(|fields| fields.get(name));
     created_from.or_else(|| project.section(name)?.entries.first()?.fields.get(name))
 }
 
 /// Reports groups or projects in one group with the same display name, at both places.
 pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults) {
-    let names = containers.iter().filter_map(|of| {
-        let Sourced { value, origin } = of.setting("settings", "name")?;
-        let group = group_of(&of.path)?;
-        let key = (of.scope, group.to_lowercase(), value.text()?.to_owned());
-        Some((key, (of, group, origin)))
+    let names = containers.iter().filter_map(|container| {
+        let Sourced { value, origin } = container.setting("settings", "name")?;
+        let group = group_of(&container.path)?;
+        let key = (container.scope, group.to_lowercase(), value.text()?.to_owned());
+        Some((key, (container, group, origin)))
     });
-    for ((first, _, first_at), (of, group, at)) in repeats(names) {
-        if of.path != first.path {
+    for ((first, _, first_at), (container, group, at)) in find_repeats(names) {
+        if container.path != first.path {
             let words = words![path = first.path, group];
             faults.report_pair(
                 texts::SAME_DISPLAY_NAME,
@@ -266,7 +278,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
 
 /// Reports values that differ although they belong to one object of several projects, at both places.
 pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults) {
-    let mut firsts = HashMap::new();
+    let mut first_values = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
         let specs = section.section.table().specs().iter();
         for spec in specs.filter(|spec| spec.field.among == Among::Shared) {
@@ -278,7 +290,7 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
                 if !ids.insert(id.clone()) {
                     continue;
                 }
-                let first = firsts.entry((id, spec.name)).or_insert_with(|| field.clone());
+                let first = first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
                     let words = words![name = spec.name, noun = section.section.noun];
                     let at = [&field.origin, &first.origin].map(NodePosition::value);

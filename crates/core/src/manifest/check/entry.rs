@@ -5,14 +5,14 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use super::{ContainerCheck, place_fault, repeats};
+use super::{ContainerCheck, find_repeats, place_fault};
 use crate::{
     address::Glob,
     desired::{self, Declared, DesiredEntry},
     field::{Accepted, Among, Compare},
     kind::{AddressKeyIn, Identity, Section, Shape, Spec, forms},
     manifest::{
-        faults::{KeyPart as Inner, LocatedFault, NodePosition, missing, texts, words},
+        faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field, texts, words},
         read::document::{EntryState, SectionPart, Validity, identity},
     },
     text::{alternatives, plural, with_article},
@@ -39,7 +39,7 @@ impl ContainerCheck<'_> {
                 desired::EntryPresence::Absent
             }
             EntryState::Present => {
-                if is_complete && part.validity != Validity::Refused {
+                if is_complete && part.validity != Validity::Unchecked {
                     self.check_rules(section, &part, &values);
                 }
                 desired::EntryPresence::Present
@@ -50,11 +50,12 @@ impl ContainerCheck<'_> {
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
         let SectionPart { origin, fields, .. } = part;
-        let fields = use_current_names(section, fields);
+        let fields = rename_deprecated_keys(section, fields);
         (DesiredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// True if two entries are the fields of one, each with a `- ` in front; that is reported.
+    /// Reports one entry that was split into two by a `- ` before each field. Returns true if that
+    /// is so.
     pub(super) fn is_split(&mut self, section: Section, parts: &[SectionPart]) -> bool {
         if section.shape != Shape::List {
             return false;
@@ -62,7 +63,8 @@ impl ContainerCheck<'_> {
         let split = parts.windows(2).find(|pair| {
             match (only_field(section, &pair[0]), only_field(section, &pair[1])) {
                 (Some(first), Some(second)) => {
-                    first != second && (is_needed(section, first) || is_needed(section, second))
+                    first != second
+                        && (is_in_every_entry(section, first) || is_in_every_entry(section, second))
                 }
                 _ => false,
             }
@@ -83,26 +85,26 @@ impl ContainerCheck<'_> {
         if section.shape != Shape::List && part.state == EntryState::Absent {
             return true;
         }
-        // Its fields are those of something else, which is reported.
-        if part.validity == Validity::Refused
+        // Its fields belong to another section, which is reported elsewhere.
+        if part.validity == Validity::Unchecked
             && part.fields.keys().all(|name| has_default(section, name))
         {
             return false;
         }
         let schema = &section.table().schema;
         let names = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let missed: Vec<_> = names
+        let missing_names: Vec<_> = names
             .filter(|name| part.state == EntryState::Present || section.identity.contains(name))
             .filter(|name| !part.fields.contains_key(name))
             .collect();
-        for name in &missed {
-            let fault = missing(name, schema, NodePosition::key(&part.origin));
+        for name in &missing_names {
+            let fault = missing_field(name, schema, NodePosition::key(&part.origin));
             let fault = self.faults.push(fault);
             if section.shape == Shape::List {
                 fault.label("in this entry");
             }
         }
-        missed.is_empty()
+        missing_names.is_empty()
     }
 
     /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
@@ -110,20 +112,20 @@ impl ContainerCheck<'_> {
     fn check_rules(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         self.check_dots(section, part, values);
         section.check(values, true, &mut |fault| {
-            let of_one = ["expression", "missing", "time-zone", "unknown-field"];
-            if part.validity != Validity::Whole && !of_one.contains(&fault.code) {
+            let single_value_codes = ["expression", "missing", "time-zone", "unknown-field"];
+            if part.validity != Validity::Full && !single_value_codes.contains(&fault.code) {
                 return;
             }
             let at = match part.fields.origin(fault.field) {
                 // A value that should not be in the manifest is not marked.
                 Some(field) if fault.code == "literal-secret" => NodePosition::key(&field),
-                Some(field) => match fault.within {
-                    Some(name) => NodePosition { origin: field, part: Inner::Within(name) },
+                Some(field) => match fault.inner_key {
+                    Some(name) => NodePosition { origin: field, part: Inner::NestedValue(name) },
                     None => NodePosition::value(&field),
                 },
                 None => NodePosition::key(&part.origin),
             };
-            let other = fault.other.and_then(|name| part.fields.origin(name));
+            let other = fault.other_field.and_then(|name| part.fields.origin(name));
             // A related place on the same line shows nothing more.
             let other = other
                 .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
@@ -132,11 +134,11 @@ impl ContainerCheck<'_> {
         });
     }
 
-    /// No URL can contain `.` or `..` as a segment of its path, so such an entry could be created, but
-    /// neither be changed nor removed.
+    /// A URL path cannot contain a segment `.` or `..`, so such an entry could be created but not
+    /// changed or removed.
     fn check_dots(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         for handle in &section.home.handle {
-            if !matches!(handle.place, AddressKeyIn::Path(_)) {
+            if !matches!(handle.location, AddressKeyIn::Path(_)) {
                 continue;
             }
             let specs = section.table().specs().iter();
@@ -163,7 +165,7 @@ impl ContainerCheck<'_> {
             return None;
         }
         let identity = identity(section, &|name| part.fields.get(name).map(|field| field.value));
-        let glob = Glob::over_names(&identity.name);
+        let glob = Glob::for_names(&identity.name);
         if let Err(why) = &glob {
             self.faults.report(texts::IDENTITY_GLOB, NodePosition::key(&part.origin), words![why]);
         }
@@ -195,7 +197,7 @@ impl ContainerCheck<'_> {
                 let field = entry.fields.get(spec.name)?;
                 Some((field.value.plain()?.to_string(), field.origin))
             });
-            for (first, at) in repeats(values) {
+            for (first, at) in find_repeats(values) {
                 let words = words![nouns = plural(section.noun), name = spec.name];
                 self.faults.report_pair(
                     texts::SAME_VALUE,
@@ -210,12 +212,13 @@ impl ContainerCheck<'_> {
     fn check_exclusive(&mut self, section: Section, entries: &[DesiredEntry]) {
         let exclusive =
             entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present);
-        let exclusive = exclusive
-            .filter_map(|entry| section.only_one(&entry.key).map(|what| (what, (what, entry))));
-        for ((what, first), (_, entry)) in repeats(exclusive) {
+        let exclusive = exclusive.filter_map(|entry| {
+            section.exclusive_group(&entry.key).map(|what| (what, (what, entry)))
+        });
+        for ((what, first), (_, entry)) in find_repeats(exclusive) {
             if first.key != entry.key {
                 let words = words![noun = self.scope.noun(), what];
-                let at = [entry, first].map(|of| field_spot(of, section.identity[0]));
+                let at = [entry, first].map(|of| field_position(of, section.identity[0]));
                 self.faults.report_pair(texts::ONLY_ONE, at, words);
             }
         }
@@ -231,12 +234,12 @@ impl ContainerCheck<'_> {
         if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
             return;
         }
-        let mut seen = HashSet::new();
+        let mut known_urls = HashSet::new();
         let urls = entries.iter().zip(identities).filter_map(|(entry, identity)| {
             let url = identity.keys.first().filter(|_| !entry.key.is_empty())?;
-            Some((url.trim_end_matches('/'), (entry, seen.insert(url))))
+            Some((url.trim_end_matches('/'), (entry, known_urls.insert(url))))
         });
-        for ((first, _), (entry, is_new)) in repeats(urls) {
+        for ((first, _), (entry, is_new)) in find_repeats(urls) {
             if is_new {
                 let words = words![nouns = plural(section.noun)];
                 let at = [&entry.origin, &first.origin].map(NodePosition::key);
@@ -255,17 +258,17 @@ impl ContainerCheck<'_> {
         if identities.iter().all(|identity| identity.keys.len() < 2) {
             return;
         }
-        let all = || entries.iter().zip(identities);
-        let current: HashMap<_, _> = all()
+        let identified_entries = || entries.iter().zip(identities);
+        let current: HashMap<_, _> = identified_entries()
             .filter(|(entry, identity)| {
                 entry.state == desired::EntryPresence::Present && identity.keys.len() == 1
             })
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
-        for (entry, identity) in all() {
+        for (entry, identity) in identified_entries() {
             let mut former = identity.keys.iter().skip(1);
             let Some(other) = former.find_map(|former| current.get(former)) else { continue };
-            let at = field_spot(entry, "previously");
+            let at = field_position(entry, "previously");
             let words = words![noun = section.noun];
             self.faults.report_pair(
                 texts::FORMER_ENTRY,
@@ -290,19 +293,21 @@ impl ContainerCheck<'_> {
         self.check_former_identities(section, entries, &identities);
         self.check_nearly_equal(section, entries, &identities);
         // By the name in manifests, and by the identity on the service.
-        let mut seen: [HashMap<Cow<'_, str>, &DesiredEntry>; 2] = Default::default();
-        let all = entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
-        for (entry, identity) in all {
-            let on_service = identity.keys.into_iter().next().unwrap_or_default();
+        let mut first_by_key: [HashMap<Cow<'_, str>, &DesiredEntry>; 2] = Default::default();
+        let identified_entries =
+            entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
+        for (entry, identity) in identified_entries {
+            let service_key = identity.keys.into_iter().next().unwrap_or_default();
             // If manifests may name an entry themselves, its identity on the service is another
             // one.
-            let is_named = on_service != entry.key;
-            let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(on_service), is_named)];
-            let twice = seen.iter_mut().zip(keys).find_map(|(seen, (key, on_service))| {
-                let first = *seen.entry(key).or_insert(entry);
-                (!std::ptr::eq(first, entry)).then_some((first, on_service))
-            });
-            if let Some((first, on_service)) = twice {
+            let is_named = service_key != entry.key;
+            let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(service_key), is_named)];
+            let duplicate =
+                first_by_key.iter_mut().zip(keys).find_map(|(seen, (key, on_service))| {
+                    let first = *seen.entry(key).or_insert(entry);
+                    (!std::ptr::eq(first, entry)).then_some((first, on_service))
+                });
+            if let Some((first, on_service)) = duplicate {
                 let skipped = if on_service { section.identity.len().saturating_sub(1) } else { 0 };
                 let names = &section.identity[skipped..];
                 self.report_duplicate(section, names, [first, entry], is_named && !on_service);
@@ -342,7 +347,7 @@ impl ContainerCheck<'_> {
             _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
-        let mut places = [field_spot(entry, name), field_spot(first, name)];
+        let mut places = [field_position(entry, name), field_position(first, name)];
         if places[0] == places[1] {
             // What is merged into both.
             places = [entry, first].map(|entry| NodePosition::key(&entry.origin));
@@ -365,7 +370,7 @@ fn only_field(section: Section, part: &SectionPart) -> Option<&str> {
 }
 
 /// True if each entry of `section` has the field `name`.
-fn is_needed(section: Section, name: &str) -> bool {
+fn is_in_every_entry(section: Section, name: &str) -> bool {
     let required = section.table().schema["required"].as_array();
     section.identity.contains(&name)
         || required.is_some_and(|all| all.iter().any(|one| one == name))
@@ -377,13 +382,13 @@ fn has_default(section: Section, name: &str) -> bool {
 }
 
 /// The place of the field `name` of an entry, or else of its start.
-fn field_spot(entry: &DesiredEntry, name: &str) -> NodePosition {
+fn field_position(entry: &DesiredEntry, name: &str) -> NodePosition {
     let field = entry.fields.origin(name);
     field.map_or_else(|| NodePosition::key(&entry.origin), |field| NodePosition::value(&field))
 }
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.
-fn use_current_names(section: Section, fields: Declared) -> Declared {
+fn rename_deprecated_keys(section: Section, fields: Declared) -> Declared {
     let is_mapping = |name: &str| section.table().get(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| is_mapping(name).is_some()) {
         return fields;

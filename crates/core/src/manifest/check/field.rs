@@ -15,7 +15,7 @@ use crate::{
     },
     origin::{Origin, Sourced},
     release::Release,
-    secret::{RESERVED, Reference, is_reserved},
+    secret::{RESERVED_PREFIXES, Reference, is_reserved},
     text::alternatives,
     value::{Json, Value},
 };
@@ -61,7 +61,7 @@ impl ContainerCheck<'_> {
         }
         for (part, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
-                self.require_tier(part, needed, part_spot(field, KeyPart::Within(part)));
+                self.require_tier(part, needed, part_position(field, KeyPart::NestedValue(part)));
             }
         }
     }
@@ -77,8 +77,8 @@ impl ContainerCheck<'_> {
     fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
         // A section that the release lacks is reported once.
-        let unfit = section.table().unsupported_value(spec, &field.value, release);
-        if let Some(unfit) = unfit
+        let unsupported = section.table().unsupported_value(spec, &field.value, release);
+        if let Some(unfit) = unsupported
             && section.since().is_none_or(|since| since <= release)
         {
             self.report_release(
@@ -124,11 +124,11 @@ impl ContainerCheck<'_> {
         let Some(value) = field.value.plain() else { return };
         let switch = spec.field.relations.switch();
         if let Some(switch) = switch.filter(|_| !needs::is_off(value))
-            && let Some(off) = fields.get(switch)
-            && off.value.plain().is_some_and(needs::is_off)
+            && let Some(switch_field) = fields.get(switch)
+            && switch_field.value.plain().is_some_and(needs::is_off)
         {
             let words = words![name, switch];
-            let at = [&field.origin, &off.origin].map(NodePosition::key);
+            let at = [&field.origin, &switch_field.origin].map(NodePosition::key);
             self.faults.report_pair(texts::SWITCHED_OFF, at, words);
         }
         if let Some(most) = spec.field.relations.at_most
@@ -164,10 +164,10 @@ impl ContainerCheck<'_> {
     /// The keys of a mapping must not repeat each other, and a switch needs its required limit.
     fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
-        let at = |key: &str| part_spot(field, KeyPart::Inner(vec![key.to_owned()]));
+        let at = |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
         for part in spec.parts {
             let key = part.name;
-            let old = spec.parts.iter().find(|old| old.replaced_by() == Some(key));
+            let old = spec.parts.iter().find(|old_part| old_part.replaced_by() == Some(key));
             let old = old.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old) = old.filter(|_| object.contains_key(key)) {
                 let words = words![name = old, modern = key];
@@ -192,25 +192,35 @@ impl ContainerCheck<'_> {
             return;
         }
         let modern = spec.field.replaced_by().and_then(|name| section.table().get(name));
-        let since =
-            modern.and_then(|modern| modern.field.available.since).filter(|since| since.is_late());
+        let since = modern
+            .and_then(|modern| modern.field.available.since)
+            .filter(|since| since.is_after_reference());
         if let (Some(modern), Some(since)) = (modern, since) {
             if release.is_none_or(|release| release >= since) {
                 let at = NodePosition::key(&field.origin);
                 let fault =
                     self.faults.report(texts::DEPRECATED_FROM, at, words![name = spec.name, since]);
-                let set =
+                let release_hint =
                     format!("; for an older service, set `service.release` in {}", config::FILE);
-                let older = if release.is_none() { &*set } else { "" };
-                fault.help(format!("{}{older}", spec.field.instead(modern.name)));
+                let older_service_hint = if release.is_none() { &*release_hint } else { "" };
+                fault.help(format!(
+                    "{}{older_service_hint}",
+                    spec.field.replacement_hint(modern.name)
+                ));
             }
             return;
         }
-        let mut found = Vec::new();
-        find_deprecated(spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
-        for (name, modern, inner) in found {
-            let part = if inner.is_empty() { KeyPart::Key } else { KeyPart::Inner(inner) };
-            let at = part_spot(field, part);
+        let mut deprecated_fields = Vec::new();
+        find_deprecated(
+            spec.name,
+            &spec.schema,
+            field.value.plain(),
+            &mut Vec::new(),
+            &mut deprecated_fields,
+        );
+        for (name, modern, inner) in deprecated_fields {
+            let part = if inner.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner) };
+            let at = part_position(field, part);
             self.faults.report(texts::DEPRECATED, at, words![name]).help_if(modern);
         }
     }
@@ -226,7 +236,7 @@ impl ContainerCheck<'_> {
                 _ => texts::NO_VARIABLE,
             },
             Reference::Env(variable) if is_reserved(variable) => {
-                let words = words![variable, reserved = alternatives(&RESERVED)];
+                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
                 self.faults.report(texts::RESERVED_VARIABLE, at, words);
                 return;
             }
@@ -246,7 +256,7 @@ impl ContainerCheck<'_> {
         if let Some(path) = value.and_then(|value| find_wrong_path(names, &spec.schema, value)) {
             let fault =
                 self.faults.report(texts::NO_FULL_PATH, NodePosition::value(&field.origin), words);
-            if let Some(help) = path::help(path) {
+            if let Some(help) = path::suggest_path_fix(path) {
                 fault.help(help);
             }
         }
@@ -273,12 +283,12 @@ impl ContainerCheck<'_> {
 }
 
 /// The `part` of a field.
-fn part_spot(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
+fn part_position(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
     NodePosition { origin: field.origin.clone(), part }
 }
 
 /// A deprecated field: its name, what to use instead, and the names that lead to it.
-type Deprecated = (String, Option<String>, Vec<String>);
+type DeprecatedField = (String, Option<String>, Vec<String>);
 
 /// Adds the field `name` of `schema` if it is deprecated, and deprecated fields within `value`.
 fn find_deprecated(
@@ -286,17 +296,18 @@ fn find_deprecated(
     schema: &Json,
     value: Option<&Json>,
     keys: &mut Vec<String>,
-    found: &mut Vec<Deprecated>,
+    deprecated_fields: &mut Vec<DeprecatedField>,
 ) {
     if schema["deprecated"] == true {
-        let modern = Field::of(schema).replaced_by().map(|modern| format!("use `{modern}`"));
+        let modern =
+            Field::from_schema(schema).replaced_by().map(|modern| format!("use `{modern}`"));
         let modern = modern.or_else(|| replacement_advice(schema));
-        found.push((name.to_owned(), modern, keys.clone()));
+        deprecated_fields.push((name.to_owned(), modern, keys.clone()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {
         if let Some(schema) = schema["properties"].get(name) {
             keys.push(name.clone());
-            find_deprecated(name, schema, Some(value), keys, found);
+            find_deprecated(name, schema, Some(value), keys, deprecated_fields);
             keys.pop();
         }
     }
@@ -319,12 +330,12 @@ fn find_wrong_path<'v>(
         }
         Json::Array(items) => {
             let schema = if is_path { schema } else { &schema["items"] };
-            let names = if is_path { names } else { Field::of(schema).names };
+            let names = if is_path { names } else { Field::from_schema(schema).names };
             items.iter().find_map(|item| find_wrong_path(names, schema, item))
         }
         Json::Object(fields) => fields.iter().find_map(|(name, value)| {
             let schema = &schema["properties"][name];
-            find_wrong_path(Field::of(schema).names, schema, value)
+            find_wrong_path(Field::from_schema(schema).names, schema, value)
         }),
         _ => None,
     }

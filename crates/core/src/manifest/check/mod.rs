@@ -17,7 +17,7 @@ use super::{
     config::Manages,
     faults::{Faults, LocatedFault, NodePosition, texts, words},
     layer::{Included, LayerRules, Layered},
-    parallel::for_each,
+    parallel::map_parallel,
     read::document::{self, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
     },
     desired::{
         self, Container, ContainerLife, CreationPolicy, DeclaredSection, Desired, DesiredEntry,
-        PROJECTS, Unlisted,
+        PROJECTS_KEY, Unlisted,
     },
     field::{Scope, Tier},
     kind::{self, CollectionTrait, EntryFault, Shape, Spec},
@@ -76,17 +76,25 @@ pub(super) fn check(
     rules: &LayerRules,
     context: &CheckContext,
 ) -> (Desired, Faults) {
-    let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
-    let mut named = containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
-    let checked = for_each(containers, |merged| check_container(merged, context));
+    let Layered {
+        containers,
+        invented_containers: invented,
+        acknowledgements: acknowledged,
+        mut faults,
+        ..
+    } = layered;
+    let mut named_flags =
+        containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
+    let checked = map_parallel(containers, |merged| check_container(merged, context));
     check_invented(invented, context, &mut faults);
     let mut containers = Vec::with_capacity(checked.len());
     for (container, found) in checked {
         containers.push(container);
-        faults.found.extend(found.found);
+        faults.items.extend(found.items);
     }
     between::mark_namespaces(&mut containers);
-    let declared = containers.iter().map(|of| (of.path.to_lowercase(), of)).collect();
+    let declared =
+        containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
     between::check_parents(&declared, context, &mut faults);
     between::check_circular_sources(&declared, &mut faults);
     between::check_named_scopes(&containers, &declared, &mut faults);
@@ -94,12 +102,12 @@ pub(super) fn check(
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> = acknowledged
         .into_iter()
-        .filter_map(|of| acknowledgements::check_expiry(of, context, &mut faults))
+        .filter_map(|document| acknowledgements::check_expiry(document, context, &mut faults))
         .collect();
     acknowledgements::check_addresses(&acknowledgements, &declared, &mut faults);
     acknowledgements::report_unused(&acknowledgements, &declared, rules, &mut faults);
     between::check_shared_fields(&containers, &mut faults);
-    containers.retain(|_| named.next().unwrap_or_default());
+    containers.retain(|_| named_flags.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
 }
 
@@ -113,16 +121,16 @@ fn check_invented(
     context: &CheckContext,
     faults: &mut Faults,
 ) {
-    let key = |fault: &LocatedFault<NodePosition>| (fault.at.clone(), fault.code);
-    let mut reported: BTreeSet<_> = faults.found.iter().map(key).collect();
-    for (merged, of_layers) in invented {
+    let key = |fault: &LocatedFault<NodePosition>| (fault.position.clone(), fault.code);
+    let mut reported: BTreeSet<_> = faults.items.iter().map(key).collect();
+    for (merged, layer_faults) in invented {
         // Rules never include containers outside of `manages`.
         if context.manages(&merged.path.value) {
-            let found = check_container(merged, context).1.found;
-            let found = of_layers.found.into_iter().chain(found);
+            let found = check_container(merged, context).1.items;
+            let found = layer_faults.items.into_iter().chain(found);
             let new: Vec<_> = found.filter(|fault| !reported.contains(&key(fault))).collect();
             reported.extend(new.iter().map(key));
-            faults.found.extend(new);
+            faults.items.extend(new);
         }
     }
 }
@@ -130,7 +138,7 @@ fn check_invented(
 /// Checks a container that a rule includes.
 pub(super) fn check_included(included: Included, context: &CheckContext) -> (Container, Faults) {
     let (container, faults) = check_container(included.merged, context);
-    (Container { brought_in: Some(included.rule_glob), ..container }, faults)
+    (Container { including_glob: Some(included.rule_glob), ..container }, faults)
 }
 
 fn check_container(
@@ -143,10 +151,10 @@ fn check_container(
     (container, check.faults)
 }
 
-/// The section of projects that declares what `of` declares for a group.
-fn project_section(of: kind::Section) -> Option<&'static str> {
-    let alias = words::alias(&["Project"], of.section).and_then(Meaning::field);
-    let mut names = [Some(of.section), alias].into_iter().flatten();
+/// The section of projects that corresponds to `section` of a group.
+fn project_section(section: kind::Section) -> Option<&'static str> {
+    let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
+    let mut names = [Some(section.section), alias].into_iter().flatten();
     names.find(|name| catalogue::section(Scope::Project, name).is_some())
 }
 
@@ -164,7 +172,7 @@ fn declared_values<'s>(
 }
 
 /// Each item with the key of an earlier one, after the first that has this key.
-fn repeats<K: Eq + Hash, T: Clone>(
+fn find_repeats<K: Eq + Hash, T: Clone>(
     items: impl IntoIterator<Item = (K, T)>,
 ) -> impl Iterator<Item = (T, T)> {
     let mut firsts = HashMap::new();
@@ -201,7 +209,7 @@ impl ContainerCheck<'_> {
         let document::DeclaredContainer { scope, path, mut life, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
         self.check_absent(&life, &sections, &unlisted);
-        let projects = unlisted.remove(PROJECTS);
+        let projects = unlisted.remove(PROJECTS_KEY);
         life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
         let (create_section, _) = catalogue::container(scope);
         self.check_manages(&path, &life, &sections);
@@ -211,12 +219,12 @@ impl ContainerCheck<'_> {
             .next();
         let create =
             create.map_or(CreationPolicy::Forbidden, |section| self.convert_creation(section));
-        let is_new = create.fields().is_some()
+        let is_new = create.all_fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
             let at = NodePosition::value(&path.origin);
             let fault = self.faults.report(texts::PATH, at, words![why]);
-            fault.help_if(path::help(&path.value));
+            fault.help_if(path::suggest_path_fix(&path.value));
         }
         let mut sections: Vec<_> = sections
             .into_iter()
@@ -232,8 +240,16 @@ impl ContainerCheck<'_> {
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
         let brought_in = None;
-        let container =
-            Container { scope, path, origin, brought_in, create, is_watched, life, sections };
+        let container = Container {
+            scope,
+            path,
+            origin,
+            including_glob: brought_in,
+            create,
+            is_watched,
+            lifecycle: life,
+            sections,
+        };
         within::check(&container, &mut self.faults);
         self.check_files(&container);
         self.add_labels(&container.path);
@@ -255,10 +271,10 @@ impl ContainerCheck<'_> {
                 self.faults.report(texts::OUTSIDE, NodePosition::value(&path.origin), words);
             }
         }
-        let holding = manages.matching_entries(&path.value);
-        for section in sections.iter().filter(|_| !holding.is_empty()) {
+        let matching_entries = manages.matching_entries(&path.value);
+        for section in sections.iter().filter(|_| !matching_entries.is_empty()) {
             let name = section.kind.section;
-            if !holding.iter().any(|managed| managed.allows_section(name)) {
+            if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
                 self.faults.report(
                     texts::OUTSIDE_SECTION,
@@ -271,8 +287,8 @@ impl ContainerCheck<'_> {
 
     /// Adds the path of the container: the fault of a rule may only exist in this container.
     fn add_labels(&mut self, path: &str) {
-        for fault in &mut self.faults.found {
-            if fault.at.origin.layer <= Layer::Profile {
+        for fault in &mut self.faults.items {
+            if fault.position.origin.layer <= Layer::Profile {
                 fault.label.get_or_insert_with(|| format!("for `{path}`"));
             }
         }
@@ -285,7 +301,7 @@ impl ContainerCheck<'_> {
         sections: &[DocumentSection],
         unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
     ) {
-        let Some(absent) = life.absent() else { return };
+        let Some(absent) = life.is_absent() else { return };
         if self.scope == Scope::Group {
             self.faults.report(texts::ABSENT_GROUP, NodePosition::value(absent), &[]);
             return;
@@ -300,28 +316,30 @@ impl ContainerCheck<'_> {
 
     /// Checks all fields of the create request together.
     fn check_creation(&mut self, create_section: kind::Section, sections: &[DocumentSection]) {
-        let first_part = |of: kind::Section| {
-            let section = sections.iter().find(|section| section.kind.section == of.section)?;
+        let first_part = |kind: kind::Section| {
+            let section = sections.iter().find(|section| section.kind.section == kind.section)?;
             Some((section, section.parts.first()?))
         };
         let create = first_part(create_section).map(|(_, create)| create);
         let Some(create) = create.filter(|create| create.state == EntryState::Present) else {
             return;
         };
-        let along = catalogue::sections(self.scope).filter(|of| of.comes_with_container());
-        let along: Vec<_> = along.filter_map(first_part).collect();
-        let parts: Vec<_> = std::iter::once(create).chain(along.iter().map(|of| of.1)).collect();
-        if parts.iter().any(|part| part.validity != Validity::Whole) {
+        let creation_sections =
+            catalogue::sections(self.scope).filter(|kind| kind.comes_with_container());
+        let creation_parts: Vec<_> = creation_sections.filter_map(first_part).collect();
+        let parts: Vec<_> =
+            std::iter::once(create).chain(creation_parts.iter().map(|of| of.1)).collect();
+        if parts.iter().any(|part| part.validity != Validity::Full) {
             return;
         }
-        for (section, part) in along {
+        for (section, part) in creation_parts {
             self.check_create_conflicts(create_section, create, section, part);
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         create_section.check(&declared, true, &mut |fault| {
             let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
             let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
-            let related = fault.other.and_then(origin).map(|other| NodePosition::key(&other));
+            let related = fault.other_field.and_then(origin).map(|other| NodePosition::key(&other));
             self.faults
                 .push(LocatedFault { related, ..place_fault(fault, NodePosition::key(&at)) });
         });
@@ -332,17 +350,17 @@ impl ContainerCheck<'_> {
         &mut self,
         create_section: kind::Section,
         create: &SectionPart,
-        along: &DocumentSection,
+        section: &DocumentSection,
         part: &SectionPart,
     ) {
         for (name, field) in create.fields.iter() {
-            let conflicts = match part.fields.get(name) {
+            let is_conflict = match part.fields.get(name) {
                 Some(other) => other.value != field.value,
-                None => part.state == EntryState::Absent && along.kind.section == name,
+                None => part.state == EntryState::Absent && section.kind.section == name,
             };
-            if conflicts {
+            if is_conflict {
                 let words = words![create = create_section.section, name];
-                let at = [&field.origin, &along.origin].map(NodePosition::key);
+                let at = [&field.origin, &section.origin].map(NodePosition::key);
                 self.faults.report_pair(texts::CREATE_CONFLICT, at, words);
             }
         }
@@ -379,12 +397,12 @@ impl ContainerCheck<'_> {
         section: DocumentSection,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let DocumentSection { kind: of, origin, parts } = section;
-        self.require_tier(of.section, of.tier(), NodePosition::key(&origin));
-        if let (Some(release), Some(since)) = (self.context.release, of.since())
+        let DocumentSection { kind, origin, parts } = section;
+        self.require_tier(kind.section, kind.tier(), NodePosition::key(&origin));
+        if let (Some(release), Some(since)) = (self.context.release, kind.since())
             && release < since
         {
-            let message = format!("`{}` needs release {since} or later", of.section);
+            let message = format!("`{}` needs release {since} or later", kind.section);
             self.report_release(
                 &message,
                 "take the section out",
@@ -392,28 +410,36 @@ impl ContainerCheck<'_> {
                 NodePosition::key(&origin),
             );
         }
-        let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
+        let parts = if self.is_split(kind, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
         // `unzip` would reserve memory for entries that never come.
         let mut entries: Vec<_> = parts
             .into_iter()
             .filter_map(|part| {
                 if part.state == EntryState::Unmanaged {
-                    unmanaged.extend(self.unmanaged_names(of, &part));
+                    unmanaged.extend(self.unmanaged_names(kind, &part));
                     return None;
                 }
-                let (entry, identity) = self.convert_entry(of, part);
+                let (entry, identity) = self.convert_entry(kind, part);
                 identities.push(identity);
                 Some(entry)
             })
             .collect();
-        if of.shape == Shape::List {
-            self.check_duplicates(of, &entries, identities);
+        if kind.shape == Shape::List {
+            self.check_duplicates(kind, &entries, identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        let usual = if of.only_edits() { Unlisted::Ignore } else { Unlisted::default() };
-        let unlisted = policy.unwrap_or_else(|| Sourced { value: usual, origin: origin.clone() });
+        let default_policy = if kind.only_edits() { Unlisted::Ignore } else { Unlisted::default() };
+        let unlisted =
+            policy.unwrap_or_else(|| Sourced { value: default_policy, origin: origin.clone() });
         let also_read = BTreeSet::new();
-        DeclaredSection { section: of, origin, unlisted, entries, unmanaged, also_read }
+        DeclaredSection {
+            section: kind,
+            origin,
+            unlisted,
+            entries,
+            unmanaged,
+            extra_fields: also_read,
+        }
     }
 }

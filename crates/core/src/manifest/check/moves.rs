@@ -24,26 +24,29 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     if moves.is_empty() {
         return moves;
     }
-    let by_path: HashMap<_, _> = containers.iter().map(|of| (of.path.to_lowercase(), of)).collect();
+    let by_path: HashMap<_, _> =
+        containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
     let mut first_claims: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
-    let mut is_sound = true;
+    let mut is_consistent = true;
     for (container, former) in former_paths(containers) {
         let at = || NodePosition::value(&former.origin);
         let former_path = former.value.to_lowercase();
         let words = words![path = former.value];
         if let Err(why) = path::check(container.scope, &former.value, false) {
             let fault = faults.report(texts::FORMER_PATH, at(), words![why]);
-            fault.help_if(path::help(&former.value));
+            fault.help_if(path::suggest_path_fix(&former.value));
             continue;
         }
-        is_sound &= !leads_to_itself(container, former, faults);
+        is_consistent &= !check_self_move(container, former, faults);
         if former_path == container.path.to_lowercase() {
             continue;
         }
-        // However it is written; one container may have both forms of it.
+        // Compared in canonical form: one container may list both forms of a path.
         let canonical = moves.canonical(&former.value).to_lowercase();
-        let (of, first) = *first_claims.entry(canonical).or_insert((container, former));
-        let is_repeated = of.path != container.path || first.value.to_lowercase() == former_path;
+        let (first_container, first) =
+            *first_claims.entry(canonical).or_insert((container, former));
+        let is_repeated =
+            first_container.path != container.path || first.value.to_lowercase() == former_path;
         if is_repeated && !std::ptr::eq(first, former) {
             faults.report_pair(
                 texts::FORMER_OF_TWO,
@@ -53,7 +56,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         }
         // Each path must have one container only.
         let other = by_path.get(&former_path).filter(|other| {
-            moves.at(&other.path).is_none() && !matches!(other.create, CreationPolicy::Allowed(_))
+            moves.declared_at(&other.path).is_none()
+                && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other) = other {
             let words = words![path = former.value, noun = other.scope.noun()];
@@ -65,11 +69,12 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         }
     }
     // Consequences of an impossible former path are not reported.
-    if !is_sound {
+    if !is_consistent {
         return moves;
     }
     check_circle(containers, &moves, faults);
-    let formers = Paths::new(former_paths(containers).map(|(_, path)| &*path.value).collect());
+    let formers =
+        FormerPaths::new(former_paths(containers).map(|(_, path)| &*path.value).collect());
     for container in containers {
         check_former_names(container, &moves, &formers, faults);
     }
@@ -78,7 +83,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
 
 /// True if the path `former` is that of the container itself, or of a group above a group, which is
 /// reported.
-fn leads_to_itself(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
+fn check_self_move(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
     let path = container.path.to_lowercase();
     let texts = match path.strip_prefix(&former.value.to_lowercase()) {
         Some("") => texts::FORMER_IS_CURRENT,
@@ -100,18 +105,18 @@ fn former_paths(
     containers: &[Container],
 ) -> impl Iterator<Item = (&Container, &Sourced<Arc<str>>)> {
     containers.iter().flat_map(|container| {
-        container.life.previously.iter().map(move |former| (container, former))
+        container.lifecycle.previously.iter().map(move |former| (container, former))
     })
 }
 
 /// Two containers that swap paths look the same before and after.
 fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
-    let Some(circle) = moves.circle() else { return };
+    let Some(circle) = moves.find_circle() else { return };
     let mut formers = former_paths(containers);
     let first = formers.find(|(container, _)| circle.contains(&&container.path));
     let Some((_, former)) = first else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
-    let words = words![paths = crate::text::listed(&paths)];
+    let words = words![paths = crate::text::list_names(&paths)];
     faults.report(texts::SWAPPED_PATHS, NodePosition::value(&former.origin), words);
 }
 
@@ -120,30 +125,30 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
 fn check_former_names(
     container: &Container,
     moves: &Moves,
-    formers: &Paths<'_>,
+    formers: &FormerPaths<'_>,
     faults: &mut Faults,
 ) {
-    if let Some(now) = moves.now(&container.path) {
+    if let Some(now) = moves.new_path(&container.path) {
         faults.report(texts::MOVED_GROUP, NodePosition::value(&container.origin), words![now]);
     }
     for section in &container.sections {
         for entry in &section.entries {
-            let named = forms::referenced_names(section.section, &entry.values());
-            for (field, of, name) in &named {
-                if !matches!(of, NamedObject::Group | NamedObject::Project) {
+            let references = forms::referenced_names(section.section, &entry.values());
+            for (field, object_type, name) in &references {
+                if !matches!(object_type, NamedObject::Group | NamedObject::Project) {
                     continue;
                 }
-                if let Some((now, at)) = moves.now(name).zip(entry.fields.origin(field)) {
-                    let words = words![noun = of.noun(), name, now];
+                if let Some((now, at)) = moves.new_path(name).zip(entry.fields.origin(field)) {
+                    let words = words![noun = object_type.noun(), name, now];
                     faults.report(texts::MOVED_NAME, NodePosition::value(&at), words);
                 }
             }
             for (field, Sourced { value, origin }) in entry.fields.iter() {
-                let is_name = named.iter().any(|(name, ..)| name == field);
+                let is_name = references.iter().any(|(name, ..)| name == field);
                 let text = value.plain().filter(|_| !is_name);
-                let former = text.and_then(|text| formers.first_in(text));
+                let former = text.and_then(|text| formers.find_in(text));
                 if let Some((former, now)) =
-                    former.and_then(|former| Some((former, moves.now(former)?)))
+                    former.and_then(|former| Some((former, moves.new_path(former)?)))
                 {
                     faults.report(
                         texts::MOVED_PATH,
@@ -158,28 +163,28 @@ fn check_former_names(
 
 /// Former paths, with an automaton that finds all of them in a text. If the automaton cannot be
 /// built because it is too large, nothing is found: the result is only used for warnings.
-struct Paths<'f> {
+struct FormerPaths<'f> {
     paths: Vec<&'f str>,
     automaton: Option<AhoCorasick>,
 }
 
-impl<'f> Paths<'f> {
+impl<'f> FormerPaths<'f> {
     fn new(paths: Vec<&'f str>) -> Self {
         Self { automaton: AhoCorasick::new(&paths).ok(), paths }
     }
 
     /// The first former path in a text of `value`.
-    fn first_in(&self, value: &Json) -> Option<&'f str> {
+    fn find_in(&self, value: &Json) -> Option<&'f str> {
         self.find_first(value).map(|number| self.paths[number])
     }
 
     fn find_first(&self, value: &Json) -> Option<usize> {
         match value {
             Json::String(text) => {
-                let found = self.automaton.as_ref()?.find_overlapping_iter(text);
-                let named = found.inspect(|_| steps::step());
-                let named = named.filter(|found| is_path_at(text, found.range()));
-                named.map(|found| found.pattern().as_usize()).min()
+                let all_matches = self.automaton.as_ref()?.find_overlapping_iter(text);
+                let counted_matches = all_matches.inspect(|_| steps::step());
+                let path_matches = counted_matches.filter(|found| is_path_at(text, found.range()));
+                path_matches.map(|found| found.pattern().as_usize()).min()
             }
             Json::Array(items) => items.iter().filter_map(|item| self.find_first(item)).min(),
             Json::Object(fields) => {

@@ -17,15 +17,15 @@ impl ContainerCheck<'_> {
     /// applies, so a missing one is a warning.
     pub(super) fn check_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        for (address, origin, value) in container.named() {
+        for (address, origin, value) in container.secrets_and_files() {
             let is_secret = matches!(value, Value::Secret(_));
             for source in value.sources() {
                 let Reference::File(path) = source else { continue };
                 // A file outside the folder, or with an odd path, is reported as another error.
                 let why = files.read_file(&path).err().filter(|_| is_below(&path));
                 let (Some(why), at) = (why, NodePosition::key(&origin)) else { continue };
-                let beside = Path::new(&*origin.file).with_file_name(&path);
-                let texts = match (is_secret, beside.is_file()) {
+                let sibling_path = Path::new(&*origin.file).with_file_name(&path);
+                let texts = match (is_secret, sibling_path.is_file()) {
                     (true, true) => texts::MISPLACED_SECRET_FILE,
                     (true, false) => texts::MISSING_SECRET_FILE,
                     (false, true) => texts::MISPLACED_FILE,
@@ -49,9 +49,11 @@ impl ContainerCheck<'_> {
     /// lines. The job that applies may put another file there.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        let variables =
-            container.sections.iter().filter(|of| of.section.table().get("masked").is_some());
-        for (of, entry) in variables
+        let variables = container
+            .sections
+            .iter()
+            .filter(|section| section.section.table().get("masked").is_some());
+        for (kind, entry) in variables
             .flat_map(|section| section.entries.iter().map(|entry| (section.section, entry)))
         {
             let is_masked = ["masked", "masked_and_hidden"].iter().any(|name| {
@@ -66,7 +68,7 @@ impl ContainerCheck<'_> {
             };
             let mut values = entry.values();
             values.insert("value".to_owned(), without_newline(&text).into());
-            of.check(&values, false, &mut |fault| {
+            kind.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
                     let fault = place_fault(fault, NodePosition::key(&value.origin));
                     let (severity, code) = (Severity::Warning, "reference");

@@ -3,15 +3,15 @@
 use crate::field::Scope;
 
 /// Characters that are allowed between letters and digits.
-const SPECIAL: [char; 3] = ['.', '-', '_'];
+const SEPARATORS: [char; 3] = ['.', '-', '_'];
 
 /// Names that the service uses for its own pages below a namespace.
-const RESERVED: &str = "\
+const RESERVED_NAMES: &str = "\
     - badges blame blob builds commits create create_dir edit files find_file new preview raw \
     refs tree update wikis";
 
 /// Names that the service uses for its own top-level pages.
-const RESERVED_AT_THE_TOP: &str = "\
+const RESERVED_TOP_LEVEL_NAMES: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
@@ -48,7 +48,7 @@ pub(in crate::manifest) fn check(
     if path.is_empty() {
         return Err("must not be empty");
     }
-    if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SPECIAL.contains(&c)) {
+    if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SEPARATORS.contains(&c)) {
         return Err("must have only letters, digits, `.`, `-`, `_` and `/`");
     }
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
@@ -66,7 +66,7 @@ pub(in crate::manifest) fn check(
     if !is_new {
         return Ok(());
     }
-    let reserved = if segments.len() == 1 { RESERVED_AT_THE_TOP } else { RESERVED };
+    let reserved = if segments.len() == 1 { RESERVED_TOP_LEVEL_NAMES } else { RESERVED_NAMES };
     if reserved.split(' ').any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return Err("ends with a name that the service keeps for its own pages");
     }
@@ -77,18 +77,18 @@ pub(in crate::manifest) fn check(
             Ok(())
         };
     }
-    if name.starts_with(SPECIAL) || name.ends_with(SPECIAL) {
+    if name.starts_with(SEPARATORS) || name.ends_with(SEPARATORS) {
         return Err("must not start or end its last part with `.`, `-` or `_`");
     }
     let mut pairs = name.as_bytes().windows(2);
-    if pairs.any(|pair| pair.iter().all(|byte| SPECIAL.contains(&char::from(*byte)))) {
+    if pairs.any(|pair| pair.iter().all(|byte| SEPARATORS.contains(&char::from(*byte)))) {
         return Err("must not have two of `.`, `-` and `_` in a row in its last part");
     }
     Ok(())
 }
 
 /// The help for an invalid path, if its form shows the intention.
-pub(super) fn help(path: &str) -> Option<String> {
+pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
     if let Some(path) = path_in_address(path) {
         return Some(format!("write only the path: `{path}`"));
     }

@@ -29,8 +29,9 @@ pub(super) fn check(container: &Container, faults: &mut Faults) {
 fn check_references(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
     let parent = section.section.home.parent.map(|parent| (parent.field, parent.section));
     let specs = section.section.table().specs().iter();
-    let named = specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
-    for (field, other) in named.chain(parent) {
+    let name_fields =
+        specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
+    for (field, other) in name_fields.chain(parent) {
         let Some(other) = container.section(other) else { continue };
         let is_parent = parent.is_some_and(|(parent_field, _)| parent_field == field);
         for entry in &section.entries {
@@ -39,8 +40,8 @@ fn check_references(section: &DeclaredSection, container: &Container, faults: &m
     }
 }
 
-/// Reports the names in the `field` of `entry` that are those of no entry of `other`, which may be the
-/// parent of this one.
+/// Reports names in the `field` of `entry` that match no entry of the section `other`. If
+/// `is_parent`, `other` contains the parent of the entry.
 fn check_named_entries(
     other: &DeclaredSection,
     field: &str,
@@ -54,10 +55,10 @@ fn check_named_entries(
     let names = value.list().into_iter().flatten().filter_map(Json::as_str);
     for name in names.chain(value.text()) {
         let at = NodePosition::item(&origin, name);
-        if let Some(named) = other.entries.iter().find(|entry| &*entry.key == name) {
-            if is_present && named.state == EntryPresence::Absent {
+        if let Some(target) = other.entries.iter().find(|entry| &*entry.key == name) {
+            if is_present && target.state == EntryPresence::Absent {
                 let texts = if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
-                faults.report_pair(texts, [at, NodePosition::key(&named.origin)], words);
+                faults.report_pair(texts, [at, NodePosition::key(&target.origin)], words);
             }
             continue;
         }
@@ -102,19 +103,19 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
     if container.scope == Scope::Group && !container.path.contains('/') {
         return;
     }
-    let of = section.section;
+    let kind = section.section;
     let above = container.path.split('/').next().unwrap_or_default();
-    let is_whole = of.is_of_top();
-    let rule = is_whole.then(|| project_section(of)).flatten();
+    let is_top_level_section = kind.is_only_top_level();
+    let rule = is_top_level_section.then(|| project_section(kind)).flatten();
     let rule =
         rule.map(|name| format!(", or `{name}` for the projects below in a `kind: Defaults`"));
     for entry in &section.entries {
-        let found = entry.fields.iter().filter_map(|(name, field)| {
-            let spec = of.table().get(name)?;
+        let misplaced_fields = entry.fields.iter().filter_map(|(name, field)| {
+            let spec = kind.table().get(name)?;
             let level = field.value.plain().filter(|_| spec.field.is_level());
             let is_minimal =
-                level.and_then(AccessLevel::parse).is_some_and(|of| of.number == MINIMAL);
-            let texts = if spec.field.available.is_of_top() {
+                level.and_then(AccessLevel::parse).is_some_and(|level| level.number == MINIMAL);
+            let texts = if spec.field.available.is_only_top_level() {
                 texts::TOP_LEVEL
             } else if is_minimal {
                 texts::MINIMAL_ACCESS
@@ -123,16 +124,18 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
             };
             Some((name, field.origin, texts))
         });
-        for (name, origin, texts) in found.take(if is_whole { 1 } else { usize::MAX }) {
-            let name = if is_whole { of.section } else { name };
-            let at = if is_whole { &section.origin } else { &origin };
+        for (name, origin, texts) in
+            misplaced_fields.take(if is_top_level_section { 1 } else { usize::MAX })
+        {
+            let name = if is_top_level_section { kind.section } else { name };
+            let at = if is_top_level_section { &section.origin } else { &origin };
             let rule = rule.as_deref().unwrap_or_default();
             faults.report(texts, NodePosition::key(at), words![name, above, rule]);
         }
     }
 }
 
-/// Reports lists of who may use a job's token, where everybody may.
+/// Reports job-token allowlists that have no effect because `inbound_enabled` is false.
 fn check_allowlists(container: &Container, faults: &mut Faults) {
     let scope = container.setting("job_token_scope", "inbound_enabled");
     let Some(scope) = scope.filter(|field| field.value.flag() == Some(false)) else { return };
@@ -148,12 +151,12 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
 fn check_self_reference(container: &Container, faults: &mut Faults) {
     let path = container.path.to_lowercase();
     for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
-        for named in container.entries(section).filter_map(|entry| entry.fields.get(field)) {
-            let other = named.value.text().unwrap_or_default().to_lowercase();
+        for reference in container.entries(section).filter_map(|entry| entry.fields.get(field)) {
+            let other = reference.value.text().unwrap_or_default().to_lowercase();
             let is_below = path.starts_with(&format!("{other}/"));
-            let is_above = section == "shares" && container.scope == Scope::Project;
-            if path == other || is_above && is_below {
-                faults.report(texts::ITSELF, NodePosition::value(&named.origin), words![field]);
+            let checks_parents = section == "shares" && container.scope == Scope::Project;
+            if path == other || checks_parents && is_below {
+                faults.report(texts::ITSELF, NodePosition::value(&reference.origin), words![field]);
             }
         }
     }
@@ -161,14 +164,15 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
 
 /// The service makes a rule from `approvals_before_merge`, so both must not be declared.
 fn check_approvals(container: &Container, faults: &mut Faults) {
-    let name = approval_rules::BEFORE_MERGE;
+    let name = approval_rules::APPROVALS_SETTING;
     let count = container
         .setting(catalogue::settings::SECTION, name)
         .filter(|count| count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0));
     let rules = container.section(approval_rules::SECTION);
     let Some((count, rules)) = count.zip(rules) else { return };
-    let any = rules.entries.iter().find(|entry| approval_rules::is_any(&entry.values()));
-    let (texts, related) = match any {
+    let any_approver_rule =
+        rules.entries.iter().find(|entry| approval_rules::is_any_approver_rule(&entry.values()));
+    let (texts, related) = match any_approver_rule {
         Some(any) => (texts::APPROVALS_TWICE, &any.origin),
         None if rules.unlisted.value == Unlisted::Delete => {
             (texts::APPROVALS_REMOVED, &rules.unlisted.origin)

@@ -10,13 +10,13 @@ use crate::{
 
 /// The position of an error, in the tree and in the schema, and what the error is about.
 #[derive(Clone)]
-pub(super) struct Located<'d> {
+pub(super) struct SchemaPosition<'d> {
     pub(super) node: &'d Node,
     /// The mapping or list that contains it, with its schema.
     pub(super) parent: Option<(&'d Node, &'d Json)>,
     /// The key of the value, or of the list that contains it.
     pub(super) key: Option<&'d MappingKey>,
-    pub(super) is_item: bool,
+    pub(super) is_list_item: bool,
     pub(super) depth: usize,
     /// The first key of the path to it; empty at the top.
     pub(super) section: String,
@@ -32,14 +32,14 @@ pub(super) struct Located<'d> {
     pub(super) value: Option<&'d Node>,
 }
 
-impl<'d> Located<'d> {
+impl<'d> SchemaPosition<'d> {
     /// A document with `schema`.
     pub(super) const fn new(node: &'d Node, schema: &'d Json, root: &'d Json) -> Self {
         Self {
             node,
             parent: None,
             key: None,
-            is_item: false,
+            is_list_item: false,
             depth: 0,
             section: String::new(),
             schema,
@@ -52,25 +52,25 @@ impl<'d> Located<'d> {
     }
 
     /// Follows a JSON pointer through the tree and the schema. Stops at a secret.
-    pub(super) fn follow(self, pointer: &str) -> Option<Self> {
+    pub(super) fn follow_pointer(self, pointer: &str) -> Option<Self> {
         let mut spot = self;
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
             spot = match &spot.node.data {
-                NodeValue::List(items) => Located {
+                NodeValue::List(items) => SchemaPosition {
                     node: items.get(token.parse::<usize>().ok()?)?,
                     parent: Some((spot.node, spot.schema)),
                     schema: &spot.schema["items"],
-                    is_item: true,
+                    is_list_item: true,
                     depth: spot.depth + 1,
                     ..spot
                 },
                 _ => {
                     let (key, value) = spot.node.get(&token)?;
-                    spot.at(key, value, &token)
+                    spot.child_named(key, value, &token)
                 }
             };
-            if Field::of(spot.schema).secrecy() != Secrecy::Open {
+            if Field::from_schema(spot.schema).secrecy() != Secrecy::Open {
                 break;
             }
         }
@@ -78,7 +78,7 @@ impl<'d> Located<'d> {
     }
 
     /// The value `node` of `key`, as if the key was called `name`.
-    pub(super) fn at(&self, key: &'d MappingKey, node: &'d Node, name: &str) -> Self {
+    pub(super) fn child_named(&self, key: &'d MappingKey, node: &'d Node, name: &str) -> Self {
         let property = self.schema["properties"].get(name);
         let property = property.or_else(|| self.schema.get("additionalProperties"));
         let section = if self.depth == 0 { name } else { &self.section };
@@ -94,11 +94,11 @@ impl<'d> Located<'d> {
     /// The range to mark: the value if it is on one line, otherwise its key or its first key.
     pub(super) fn span(&self) -> Range<usize> {
         match (&self.node.data, self.key) {
-            (NodeValue::Map(entries), _) if self.is_item || self.key.is_none() => {
+            (NodeValue::Map(entries), _) if self.is_list_item || self.key.is_none() => {
                 entries.first().map_or_else(|| self.node.span.clone(), |(key, _)| key.span.clone())
             }
             (NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Null, Some(key))
-                if !self.is_item =>
+                if !self.is_list_item =>
             {
                 key.span.clone()
             }
@@ -108,7 +108,7 @@ impl<'d> Located<'d> {
 
     /// The name of the value.
     pub(super) fn name(&self) -> String {
-        match (self.key, self.is_item) {
+        match (self.key, self.is_list_item) {
             (Some(key), false) => format!("`{}`", key.name),
             (Some(key), true) => format!("an entry of `{}`", key.name),
             (None, _) => "the document".into(),
@@ -147,6 +147,6 @@ pub(super) fn first_sentence(schema: &Json) -> Option<String> {
     // Help texts start in lower case, except a word in capitals.
     let first = characters.next()?;
     let rest = characters.as_str();
-    let lower = rest.starts_with(|c: char| c.is_lowercase() || c == ' ');
-    Some(if lower { first.to_lowercase().chain(rest.chars()).collect() } else { sentence })
+    let lowers_first = rest.starts_with(|c: char| c.is_lowercase() || c == ' ');
+    Some(if lowers_first { first.to_lowercase().chain(rest.chars()).collect() } else { sentence })
 }

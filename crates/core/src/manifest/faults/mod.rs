@@ -11,7 +11,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde::de::DeserializeOwned;
 
 use super::{
-    mask::{self, Quality},
+    mask::{self, TextState},
     schema::Checker,
 };
 use crate::{
@@ -27,8 +27,8 @@ mod locate;
 mod sentences;
 mod slips;
 
-use locate::Located;
-pub(super) use sentences::missing;
+use locate::SchemaPosition;
+pub(super) use sentences::missing_field;
 pub(super) use slips::Pattern;
 pub(super) use undrift_model::{text::Words, words};
 
@@ -42,7 +42,7 @@ pub(super) type Texts = [&'static str; 5];
 
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.
-pub(super) const MOST: usize = 100;
+pub(super) const MAX_SHOWN_FAULTS: usize = 100;
 
 /// A position that can be found again in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,12 +60,12 @@ pub(super) enum KeyPart {
     /// The value, or the key if the value is not a scalar.
     Value,
     /// A key within the value: the names that lead to it.
-    Inner(Vec<String>),
+    NestedKey(Vec<String>),
     /// The value of such a key, also in a row of a list, or the item that is this text.
-    Within(&'static str),
+    NestedValue(&'static str),
     /// The first item of the value, or the first one in a row of it, that is this text; the key if there
     /// is none, as in a template.
-    Item(String),
+    ListItem(String),
 }
 
 impl NodePosition {
@@ -81,7 +81,7 @@ impl NodePosition {
 
     /// The item `text` of the value of the key at `origin`.
     pub(super) fn item(origin: &Origin, text: &str) -> Self {
-        Self { origin: origin.clone(), part: KeyPart::Item(text.to_owned()) }
+        Self { origin: origin.clone(), part: KeyPart::ListItem(text.to_owned()) }
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) struct LocatedFault<A = Range<usize>> {
     pub(super) severity: Severity,
     pub(super) code: &'static str,
     pub(super) message: String,
-    pub(super) at: A,
+    pub(super) position: A,
     pub(super) label: Option<String>,
     pub(super) related: Option<A>,
     pub(super) related_label: &'static str,
@@ -102,15 +102,15 @@ impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
     pub(super) fn new(texts: Texts, at: A, words: Words<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
-        let finding = if severity == "error" { Self::error } else { Self::warning };
+        let constructor = if severity == "error" { Self::error } else { Self::warning };
         let help = Some(fill(help, words)).filter(|help| !help.is_empty());
-        Self { related_label, help, ..finding(code, fill(message, words), at) }
+        Self { related_label, help, ..constructor(code, fill(message, words), at) }
     }
 
     pub(super) fn error(code: &'static str, message: impl Into<String>, at: A) -> Self {
         let (message, severity) = (message.into(), Severity::Error);
         let (label, related, related_label, help) = (None, None, "", None);
-        Self { severity, code, message, at, label, related, related_label, help }
+        Self { severity, code, message, position: at, label, related, related_label, help }
     }
 
     pub(super) fn warning(code: &'static str, message: impl Into<String>, at: A) -> Self {
@@ -142,7 +142,9 @@ impl<A> LocatedFault<A> {
         let diagnostic = Diagnostic {
             severity: self.severity,
             label: self.label,
-            ..Diagnostic::error(self.code, self.message).at(place(&self.at)).help_if(self.help)
+            ..Diagnostic::error(self.code, self.message)
+                .at_place(place(&self.position))
+                .help_if(self.help)
         };
         match self.related {
             Some(at) => diagnostic.related(place(&at), self.related_label),
@@ -154,8 +156,8 @@ impl<A> LocatedFault<A> {
 /// Faults that have spots, or ranges while the text of their file is available.
 #[derive(Debug)]
 pub(super) struct Faults<A = NodePosition> {
-    pub(super) found: Vec<LocatedFault<A>>,
-    more: More,
+    pub(super) items: Vec<LocatedFault<A>>,
+    hidden: HiddenFaults,
 }
 
 /// All faults of one file, while its text is available.
@@ -163,14 +165,14 @@ pub(super) type Findings = Faults<Range<usize>>;
 
 impl<A> Default for Faults<A> {
     fn default() -> Self {
-        Self { found: Vec::new(), more: More::default() }
+        Self { items: Vec::new(), hidden: HiddenFaults::default() }
     }
 }
 
 impl<A> Faults<A> {
     /// True if there are none.
     pub(super) const fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.items.is_empty()
     }
 
     /// Adds the fault with these texts, filled in with `words`.
@@ -186,21 +188,22 @@ impl<A> Faults<A> {
 
     /// Adds a fault.
     pub(super) fn push(&mut self, fault: LocatedFault<A>) -> &mut LocatedFault<A> {
-        self.found.push(fault);
-        let last = self.found.len() - 1;
-        &mut self.found[last]
+        self.items.push(fault);
+        let last = self.items.len() - 1;
+        &mut self.items[last]
     }
 }
 
 impl Faults {
-    /// Drops what a rule that could not be read may declare, unless a similar name is known.
+    /// Drops faults about missing names that an unreadable rule may declare, unless the help
+    /// suggests a similar name.
     pub(super) fn drop_follow_up_faults(&mut self) {
-        let declared = ["missing", "params", "template", "unlisted"];
-        self.found.retain(|fault| {
+        let dependent_codes = ["missing", "params", "template", "unlisted"];
+        self.items.retain(|fault| {
             let help = fault.help.as_deref().unwrap_or_default();
             match fault.code {
                 "unknown-profile" => !help.contains("declare it"),
-                code => !declared.contains(&code) || help.starts_with("did you mean"),
+                code => !dependent_codes.contains(&code) || help.starts_with("did you mean"),
             }
         });
     }
@@ -208,13 +211,13 @@ impl Faults {
 
 /// The faults of a file that are not shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct More {
+pub(super) struct HiddenFaults {
     pub(super) count: usize,
     /// Whether one of them is an error.
     pub(super) has_errors: bool,
 }
 
-impl More {
+impl HiddenFaults {
     /// Counts faults. `severity` is the worst of them.
     pub(super) fn add(&mut self, count: usize, severity: Severity) {
         self.count += count;
@@ -225,33 +228,35 @@ impl More {
     pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
         let report = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
-        (self.count > 0).then(|| report("too-many-faults", message).at(SourceLocation::file(file)))
+        (self.count > 0)
+            .then(|| report("too-many-faults", message).at_place(SourceLocation::file(file)))
     }
 }
 
 impl Findings {
     /// The number of faults that can still be shown.
-    const fn room(&self) -> usize {
-        MOST.saturating_sub(self.found.len())
+    const fn remaining_room(&self) -> usize {
+        MAX_SHOWN_FAULTS.saturating_sub(self.items.len())
     }
 
     /// Counts errors without a message.
-    fn skip(&mut self, errors: usize) {
-        self.more.add(errors, Severity::Error);
+    fn count_unshown_errors(&mut self, errors: usize) {
+        self.hidden.add(errors, Severity::Error);
     }
 
-    /// Counts those that are too many: all between the first ones and the last.
-    fn limit(&mut self) {
-        if self.found.len() > MOST {
-            let last = self.found.len() - 1;
-            let rest = self.found.drain(MOST - 1..last);
-            rest.for_each(|fault| self.more.add(1, fault.severity));
+    /// Drops excess faults and counts them: all between the first ones and the last.
+    fn drop_excess(&mut self) {
+        if self.items.len() > MAX_SHOWN_FAULTS {
+            let last = self.items.len() - 1;
+            let excess = self.items.drain(MAX_SHOWN_FAULTS - 1..last);
+            excess.for_each(|fault| self.hidden.add(1, fault.severity));
         }
     }
 
-    /// The glob over `what` that `node` is, or a fault with an `example`.
-    pub(super) fn glob(&mut self, node: &Node, what: &str, example: &str) -> Option<Glob> {
-        match Glob::over_paths(node.text()?) {
+    /// Reads `node` as a glob over `what` (a noun for the message). Reports a fault with an
+    /// `example` if it is invalid.
+    pub(super) fn check_glob(&mut self, node: &Node, what: &str, example: &str) -> Option<Glob> {
+        match Glob::for_paths(node.text()?) {
             Ok(glob) => Some(glob),
             Err(why) => {
                 self.report(texts::GLOB, node.span.clone(), words![what, why, example]);
@@ -263,13 +268,14 @@ impl Findings {
     /// Adds the faults of the YAML.
     pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
         for fault in &parsed.faults {
-            let yaml::YamlFault { code, message, help, span, first } = fault.clone();
-            let new = if code == "no-effect" { LocatedFault::warning } else { LocatedFault::error };
+            let yaml::YamlFault { code, message, help, span, first_span: first } = fault.clone();
+            let constructor =
+                if code == "no-effect" { LocatedFault::warning } else { LocatedFault::error };
             let help = help.map(str::to_owned);
-            let finding = LocatedFault { help, related: first, ..new(code, message, span) };
+            let finding = LocatedFault { help, related: first, ..constructor(code, message, span) };
             self.push(LocatedFault { related_label: "first written here", ..finding });
         }
-        self.limit();
+        self.drop_excess();
     }
 
     /// Adds the errors that `checker` finds in `document`. Returns the pointers of the refused values.
@@ -277,39 +283,40 @@ impl Findings {
         if checker.is_valid(document) {
             return BTreeSet::new();
         }
-        // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
+        // Values below a misspelled key or in a wrong form are checked too, so that all faults can
+        // be fixed at once.
         let repaired = sentences::repair_document(document, &checker.schema);
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
-            let mut refused = BTreeSet::new();
-            let errors = checker.schema_errors(document).take(2 * MOST);
+            let mut refused_pointers = BTreeSet::new();
+            let errors = checker.schema_errors(document).take(2 * MAX_SHOWN_FAULTS);
             // The form of a section is part of the help for its name; its fields are not.
             let level = |at: &str, error: &ValidationError<'_>| {
                 at.matches('/').count()
                     + usize::from(matches!(error.kind(), Kind::AdditionalProperties { .. }))
             };
             for (at, error) in errors.filter(|(at, error)| level(at, error) >= depth) {
-                let is_new = refused.insert(at.clone());
-                let top = Located::new(document, &checker.schema, &checker.schema);
-                if let Some(place) = top.follow(&at) {
+                let is_new = refused_pointers.insert(at.clone());
+                let top = SchemaPosition::new(document, &checker.schema, &checker.schema);
+                if let Some(place) = top.follow_pointer(&at) {
                     place.report_error(&error, is_new, self);
                 }
             }
-            refused
+            refused_pointers
         });
         refused
     }
 
-    /// The content of a document, which `fits` its schema or not. If it does and still cannot be
-    /// read, that is a fault: a file that counts as empty would lose its limits.
+    /// The content of a document. If `is_valid` (the schema accepts it) and it still cannot be
+    /// read, that is reported as a fault: a file that counts as empty would lose its limits.
     pub(super) fn deserialize<T: DeserializeOwned>(
         &mut self,
         document: &Node,
-        fits: bool,
+        is_valid: bool,
     ) -> Option<T> {
         let start = document.span.start;
         let content = T::deserialize(document.to_json());
         if let Err(error) = &content
-            && fits
+            && is_valid
         {
             self.report(texts::UNREADABLE_DOCUMENT, start..start, words![error]);
         }
@@ -317,7 +324,7 @@ impl Findings {
     }
 
     /// The result of `read` for a file that holds one document of `schema`, and the faults of the file.
-    pub(super) fn of_file<T>(
+    pub(super) fn collect_from_file<T>(
         name: FileName,
         text: &str,
         schema: &Json,
@@ -328,7 +335,7 @@ impl Findings {
         let content = read(&parsed, &mut findings);
         findings.explain_slips(text);
         let mut source = SourceText::new(name.clone(), text);
-        mask::hide_secrets(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
+        mask::hide_secrets(&mut source, &parsed, TextState::Doubtful, |_| schema, &[schema]);
         let (mut faults, more) = findings.place(&source);
         faults.extend(more.diagnostic(name));
         (content, faults)
@@ -336,8 +343,8 @@ impl Findings {
 
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of
     /// others.
-    pub(super) fn place(self, source: &SourceText<'_>) -> (Vec<Diagnostic>, More) {
-        let found = self.found.into_iter();
-        (found.map(|finding| finding.place(|span| source.place(span))).collect(), self.more)
+    pub(super) fn place(self, source: &SourceText<'_>) -> (Vec<Diagnostic>, HiddenFaults) {
+        let found = self.items.into_iter();
+        (found.map(|finding| finding.place(|span| source.place(span))).collect(), self.hidden)
     }
 }

@@ -1,8 +1,8 @@
 //! Typing errors that YAML reads as something else, recognised from the faults that they cause.
 //!
-//! `slips.yaml` lists them, the surest first: what the lines around a fault look like, and what to do. Where the
-//! look of a line proves little, the text is read again with the slip mended: only if that goes further, the
-//! slip is the cause.
+//! `slips.yaml` lists them, the surest first: what the lines around a fault look like, and what to
+//! do. If a line alone proves little, the text is parsed again with the slip corrected: the slip is
+//! the cause only if the parser then gets further.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use crate::{
 /// Which lines are searched for a slip.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Over {
+enum SlipSearch {
     /// That of the fault.
     #[default]
     Line,
@@ -41,7 +41,7 @@ enum Over {
 #[serde(default, deny_unknown_fields)]
 struct Slip {
     codes: Vec<&'static str>,
-    over: Over,
+    over: SlipSearch,
     alone: bool,
     line: Pattern,
     mends: Vec<&'static str>,
@@ -84,9 +84,9 @@ impl Pattern {
         self.find(text).is_some()
     }
 
-    /// `text` with `by` in the place of what it finds.
-    pub(super) fn replace(&self, text: &str, by: &str) -> Option<String> {
-        Some(self.compiled()?.replace_all(text, by).into_owned())
+    /// Replaces each match in `text` by `replacement`.
+    pub(super) fn replace(&self, text: &str, replacement: &str) -> Option<String> {
+        Some(self.compiled()?.replace_all(text, replacement).into_owned())
     }
 
     /// True if it can be compiled.
@@ -107,26 +107,29 @@ impl Slip {
         if !self.mends.is_empty() {
             return self.line.find(text.trim_end_matches('\r'));
         }
-        let line =
-            if self.over == Over::Two { text } else { text.split(" #").next().unwrap_or_default() };
+        let line = if self.over == SlipSearch::Two {
+            text
+        } else {
+            text.split(" #").next().unwrap_or_default()
+        };
         self.line.find(line.trim_matches([' ', '\t', '\r']))
     }
 }
 
 /// The code of the faults of a second document without `---` before it.
-const TWICE: &str = "duplicate-key";
+const DUPLICATE_KEY_CODE: &str = "duplicate-key";
 
-/// The codes of faults of which the cause may be another one in the same line.
-const CAUSED: [&str; 5] = ["missing", "null", "reference", "type", "unknown-field"];
+/// The codes of faults that another fault in the same line may cause.
+const CONSEQUENCE_CODES: [&str; 5] = ["missing", "null", "reference", "type", "unknown-field"];
 
 /// Parts of a text with this many bytes or more are not searched.
-const LONG: usize = 1_000;
+const MAX_PART_BYTES: usize = 1_000;
 
 /// The number of lines above a fault that may be its cause.
-const FAR: usize = 40;
+const MAX_LINES_ABOVE: usize = 40;
 
 /// The longest document that is read again with something mended.
-const MOST_READ: usize = 1 << 16;
+const MAX_REREAD_BYTES: usize = 1 << 16;
 
 impl Findings {
     /// Adds the typing error to faults, if the lines show it.
@@ -134,49 +137,61 @@ impl Findings {
         if self.is_empty() {
             return;
         }
-        self.limit();
+        self.drop_excess();
         self.join_second_document(text);
         if self.recognise_file(text) {
             return;
         }
         self.drop_consequences(text);
         let mut sole_causes = Vec::new();
-        for finding in &mut self.found {
+        for finding in &mut self.items {
             if finding.code == "yaml-tag" {
-                finding.at = find_tag(text, finding.at.start).unwrap_or(finding.at.clone());
-                sole_causes.push((line_of(text, finding.at.start), finding.at.start, finding.code));
+                finding.position =
+                    find_tag(text, finding.position.start).unwrap_or(finding.position.clone());
+                sole_causes.push((
+                    line_of(text, finding.position.start),
+                    finding.position.start,
+                    finding.code,
+                ));
             }
-            let context = SurroundingLines::new(text, &finding.at);
-            if context.and_then(|context| context.explain(finding)) == Some(true) {
-                sole_causes.push((line_of(text, finding.at.start), finding.at.start, finding.code));
+            let surroundings = SurroundingLines::new(text, &finding.position);
+            if surroundings.and_then(|context| context.explain(finding)) == Some(true) {
+                sole_causes.push((
+                    line_of(text, finding.position.start),
+                    finding.position.start,
+                    finding.code,
+                ));
             }
         }
-        self.found.retain(|finding| {
-            let this = (line_of(text, finding.at.start), finding.at.start, finding.code);
+        self.items.retain(|finding| {
+            let own_cause =
+                (line_of(text, finding.position.start), finding.position.start, finding.code);
             let is_caused = |(line, _, code): &(usize, usize, &str)| {
-                *line == this.0 && (*code == this.2 || CAUSED.contains(&this.2))
+                *line == own_cause.0
+                    && (*code == own_cause.2 || CONSEQUENCE_CODES.contains(&own_cause.2))
             };
-            sole_causes.contains(&this) || !sole_causes.iter().any(is_caused)
+            sole_causes.contains(&own_cause) || !sole_causes.iter().any(is_caused)
         });
         // In braces, each piece of a text with commas looks like a key.
-        self.found.dedup_by(|next, finding| {
-            let between = text.get(finding.at.start..next.at.start).unwrap_or("\n");
+        self.items.dedup_by(|next, finding| {
+            let between = text.get(finding.position.start..next.position.start).unwrap_or("\n");
             [&*next, &*finding].iter().all(|of| of.code == "yaml-key")
                 && next.message == finding.message
                 && !between.contains('\n')
         });
-        self.found
-            .dedup_by(|next, finding| next.at == finding.at && next.message == finding.message);
+        self.items.dedup_by(|next, finding| {
+            next.position == finding.position && next.message == finding.message
+        });
     }
 
-    /// Makes one fault of all that a conflict of Git, or a file that is no YAML, brings.
+    /// Replaces all faults by one if the text has Git conflict marks or is not YAML.
     fn recognise_file(&mut self, text: &str) -> bool {
         let mark = "<<<<<<< ";
         let conflict = text.find(&format!("\n{mark}")).map(|at| at + 1);
         let conflict = conflict.or_else(|| text.starts_with(mark).then_some(0));
         let (texts, at, what) = if let Some(at) = conflict.filter(|_| text.contains("\n>>>>>>> ")) {
             (texts::GIT_CONFLICT, at..at + mark.trim().len(), "")
-        } else if self.found.iter().any(|fault| ["document", "syntax"].contains(&fault.code)) {
+        } else if self.items.iter().any(|fault| ["document", "syntax"].contains(&fault.code)) {
             let mut lines = text
                 .lines()
                 .filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']));
@@ -190,22 +205,22 @@ impl Findings {
         } else {
             return false;
         };
-        self.found = vec![LocatedFault::new(texts, at, words![what])];
+        self.items = vec![LocatedFault::new(texts, at, words![what])];
         true
     }
 
     /// Drops the faults of the lines after one that is no YAML: it makes a text of all of them.
     fn drop_consequences(&mut self, text: &str) {
         let mut ends = Vec::new();
-        for finding in self.found.iter().filter(|finding| finding.code == "document") {
-            let context = SurroundingLines::new(text, &finding.at);
+        for finding in self.items.iter().filter(|finding| finding.code == "document") {
+            let context = SurroundingLines::new(text, &finding.position);
             if context.and_then(|context| context.explain(&mut finding.clone())).is_some() {
-                ends.push(finding.at.end);
+                ends.push(finding.position.end);
             }
         }
-        self.found.retain(|finding| {
-            let end = ends.iter().rfind(|end| **end <= finding.at.start);
-            let between = end.and_then(|end| text.get(*end..finding.at.start));
+        self.items.retain(|finding| {
+            let end = ends.iter().rfind(|end| **end <= finding.position.start);
+            let between = end.and_then(|end| text.get(*end..finding.position.start));
             finding.code != "syntax" || between.is_none_or(|between| between.contains("\n---"))
         });
     }
@@ -214,13 +229,13 @@ impl Findings {
     fn join_second_document(&mut self, text: &str) {
         let is_first =
             |at: &Range<usize>| text[..at.start].chars().next_back().is_none_or(|c| c == '\n');
-        let second = self.found.iter().position(|finding| {
-            let key = text.get(finding.at.clone()).unwrap_or_default();
-            finding.code == TWICE && is_first(&finding.at) && key == "kind"
+        let second = self.items.iter().position(|finding| {
+            let key = text.get(finding.position.clone()).unwrap_or_default();
+            finding.code == DUPLICATE_KEY_CODE && is_first(&finding.position) && key == "kind"
         });
         let Some(at) = second else { return };
-        let first = &mut self.found[at];
-        let start = first.at.start;
+        let first = &mut self.items[at];
+        let start = first.position.start;
         let before = first.related.as_ref().and_then(|at| text.get(at.end..start));
         if before.is_some_and(|before| before.matches('\n').count() < 2) {
             first.help("keep one of the two: a document has one kind");
@@ -228,8 +243,10 @@ impl Findings {
         }
         first.message = "a second document begins here".to_owned();
         first.help("write `---` on a line of its own in front of it");
-        self.found.retain(|finding| {
-            finding.code != TWICE || finding.at.start <= start || !is_first(&finding.at)
+        self.items.retain(|finding| {
+            finding.code != DUPLICATE_KEY_CODE
+                || finding.position.start <= start
+                || !is_first(&finding.position)
         });
     }
 }
@@ -238,12 +255,12 @@ impl Findings {
 struct SurroundingLines<'t> {
     text: &'t str,
     /// The byte of the fault.
-    at: usize,
+    fault_start: usize,
     lines: Vec<&'t str>,
     /// The number of its line.
-    number: usize,
+    line_number: usize,
     /// The last line above it that is not empty.
-    before: Option<usize>,
+    previous_number: Option<usize>,
 }
 
 impl<'t> SurroundingLines<'t> {
@@ -253,7 +270,13 @@ impl<'t> SurroundingLines<'t> {
         let lines: Vec<_> = text.lines().collect();
         let mut above = (0..number).rev();
         let before = above.find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
-        Some(Self { text, at: at.start, lines, number, before })
+        Some(Self {
+            text,
+            fault_start: at.start,
+            lines,
+            line_number: number,
+            previous_number: before,
+        })
     }
 
     /// The line with this number, from 0; after the last one an empty one at the end of the text.
@@ -272,50 +295,55 @@ impl<'t> SurroundingLines<'t> {
     }
 
     /// The lines from `first` to `last`.
-    fn between(&self, first: usize, last: usize) -> &'t str {
+    fn lines_between(&self, first: usize, last: usize) -> &'t str {
         let last = self.line(last);
         self.text.get(self.start(self.line(first))..self.start(last) + last.len()).unwrap_or(last)
     }
 
     /// The end of the line of the fault.
-    fn end(&self) -> usize {
-        let line = self.line(self.number);
+    fn line_end(&self) -> usize {
+        let line = self.line(self.line_number);
         self.start(line) + line.len()
     }
 
     /// The document that the fault is in.
     fn document(&self) -> Range<usize> {
-        let (above, below) = self.text.split_at(self.end());
+        let (above, below) = self.text.split_at(self.line_end());
         let start = above.rfind("\n---").map_or(0, |line| line + 1);
         start..below.find("\n---").map_or(self.text.len(), |line| above.len() + line)
     }
 
     /// The parts of the text that may show a slip, each with the number of its first line.
     fn parts(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
-        let line = (self.number, self.line(self.number));
-        match (slip.over, self.before) {
-            (Over::Line, _) | (Over::Two, None) => vec![line],
-            (Over::Near, before) => {
-                let numbers = [self.number, self.number + 1].into_iter().chain(before);
+        let line = (self.line_number, self.line(self.line_number));
+        match (slip.over, self.previous_number) {
+            (SlipSearch::Line, _) | (SlipSearch::Two, None) => vec![line],
+            (SlipSearch::Near, before) => {
+                let numbers = [self.line_number, self.line_number + 1].into_iter().chain(before);
                 numbers.map(|number| (number, self.line(number))).collect()
             }
-            (Over::Two, Some(before)) => vec![(self.number, self.between(before, self.number))],
-            (Over::Document, _) => vec![(0, &self.text[self.document().start..self.end()])],
-            (Over::Above, before) => {
-                let last = before.unwrap_or(self.number);
-                let numbers = (self.number.saturating_sub(FAR)..=self.number).rev();
+            (SlipSearch::Two, Some(before)) => {
+                vec![(self.line_number, self.lines_between(before, self.line_number))]
+            }
+            (SlipSearch::Document, _) => {
+                vec![(0, &self.text[self.document().start..self.line_end()])]
+            }
+            (SlipSearch::Above, before) => {
+                let last = before.unwrap_or(self.line_number);
+                let numbers =
+                    (self.line_number.saturating_sub(MAX_LINES_ABOVE)..=self.line_number).rev();
                 let parts = numbers.flat_map(|number| {
-                    [(number, self.line(number)), (number, self.between(number, last))]
+                    [(number, self.line(number)), (number, self.lines_between(number, last))]
                 });
-                parts.filter(|(_, part)| part.len() < LONG).collect()
+                parts.filter(|(_, part)| part.len() < MAX_PART_BYTES).collect()
             }
         }
     }
 
-    /// Explains a fault by the first row of `list` that the text shows. Whether that causes all that is wrong in
-    /// its line; `None` if there is none.
+    /// Explains a fault by the first row of `list` that the text shows. Returns true if the slip
+    /// causes all faults in its line; `None` if no row fits.
     fn explain_by_list(&self, list: &str, finding: &mut LocatedFault) -> Option<bool> {
-        let at = &finding.at;
+        let at = &finding.position;
         let marked = self.text.get(at.clone()).unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
         let mut possible = SLIPS[list].iter().filter(|slip| {
@@ -326,10 +354,10 @@ impl<'t> SurroundingLines<'t> {
                 && slip.marked.fits(marked)
         });
         let (slip, number, sign) = possible.find_map(|slip| {
-            let is_near = slip.over != Over::Line || finding.code != "unknown-field";
+            let is_near = slip.over != SlipSearch::Line || finding.code != "unknown-field";
             self.parts(slip).into_iter().find_map(|(number, part)| {
                 let sign = slip.find(part).filter(|sign| is_near || marked.contains(*sign))?;
-                self.is_mended(slip, part).then_some((slip, number, sign))
+                self.can_be_mended(slip, part).then_some((slip, number, sign))
             })
         })?;
         let words = words![line = number + 1, key = sign];
@@ -338,40 +366,43 @@ impl<'t> SurroundingLines<'t> {
             finding.message = fill(slip.message, words);
         }
         if !slip.message.is_empty() && slip.line.text.is_some() {
-            finding.at = self.range(sign);
+            finding.position = self.range(sign);
         }
         Some(slip.alone)
     }
 
     /// True if the text can be read further with `part` written as the slip wants it.
-    fn is_mended(&self, slip: &Slip, part: &str) -> bool {
+    fn can_be_mended(&self, slip: &Slip, part: &str) -> bool {
         let mut mended = slip.mends.iter().filter_map(|mend| slip.line.replace(part, mend));
-        slip.mends.is_empty() || mended.any(|mended| self.reads_with(part, &mended))
+        slip.mends.is_empty() || mended.any(|mended| self.parses_further_with(part, &mended))
     }
 
-    /// True if no problems found up to the end of the line once `part` is written as `mended`.
-    fn reads_with(&self, part: &str, mended: &str) -> bool {
-        let (line, end) = (self.line(self.number), self.end());
+    /// True if the parser finds no fault up to the end of the line after `part` is replaced by
+    /// `mended`.
+    fn parses_further_with(&self, part: &str, mended: &str) -> bool {
+        let (line, end) = (self.line(self.line_number), self.line_end());
         let Range { start: above, end: below } = self.document();
         let (start, rest) = (self.start(part), self.start(part) + part.len());
-        if below - above > MOST_READ || !(above..=below).contains(&start) || rest > below {
+        if below - above > MAX_REREAD_BYTES || !(above..=below).contains(&start) || rest > below {
             return false;
         }
         // Apart from the mended part, more may be wrong after the fault.
-        let wrong = if rest <= self.start(line) { self.at } else { end };
+        let fault_end = if rest <= self.start(line) { self.fault_start } else { end };
         let mended = [&self.text[above..start], mended, &self.text[rest..below]].concat();
         let faults = yaml::parse(&mended).faults;
         let mut faults = faults.iter().filter(|fault| fault.code != "no-effect");
-        faults.all(|fault| mended.len() - fault.span.start < below - wrong)
+        faults.all(|fault| mended.len() - fault.span.start < below - fault_end)
     }
 
     /// Gives a fault its best explanation, as [`explain_by_list`](Self::explain_by_list) does.
     fn explain(&self, finding: &mut LocatedFault) -> Option<bool> {
-        let is_alias = finding.code == "syntax" && self.text[finding.at.start..].starts_with('*');
+        let is_alias =
+            finding.code == "syntax" && self.text[finding.position.start..].starts_with('*');
         (self.explain_by_list("lines", finding))
             .or_else(|| self.explain_unindented(finding))
             .or_else(|| {
-                let help = suggest_anchor(self.text, finding.at.start).filter(|_| is_alias)?;
+                let help =
+                    suggest_anchor(self.text, finding.position.start).filter(|_| is_alias)?;
                 finding.help(help);
                 Some(false)
             })
@@ -382,54 +413,60 @@ impl<'t> SurroundingLines<'t> {
 
     /// Explains a text after `|` or `>` that is not indented.
     fn explain_unindented(&self, finding: &mut LocatedFault) -> Option<bool> {
-        let head = (0..self.number).rev().find(|number| is_block_head(self.line(*number)))?;
-        let first = (head + 1..=self.number)
+        let head = (0..self.line_number).rev().find(|number| is_block_head(self.line(*number)))?;
+        let first = (head + 1..=self.line_number)
             .map(|number| self.line(number))
             .find(|line| !line.trim().is_empty())?;
         let key = self.line(head).trim_start_matches([' ', '-']);
-        let is_text = width(first) <= self.start(key) - self.start(self.line(head));
+        let is_text = indentation_width(first) <= self.start(key) - self.start(self.line(head));
         let name = key.split(':').next().filter(|name| is_text && is_name(name))?;
         let is_key = first.trim_start().split_once(':').is_some_and(|(key, _)| is_name(key));
-        let is_empty = finding.code == "unknown-field" && self.before == Some(head);
+        let is_empty = finding.code == "unknown-field" && self.previous_number == Some(head);
         if !is_empty && (is_key || finding.code != "syntax") {
             return None;
         }
         finding.message = "the text after `|` or `>` is not indented".to_owned();
-        finding.at = self.range(name);
+        finding.position = self.range(name);
         finding.help(format!("indent its lines, from line {} on, deeper than the key", head + 2));
         Some(false)
     }
 
     /// Explains a line that is indented a little less or more than one above that it belongs beside.
     fn explain_indentation(&self, finding: &mut LocatedFault) -> Option<bool> {
-        let line = self.line(self.number);
-        let written = width(line);
+        let line = self.line(self.line_number);
+        let current_width = indentation_width(line);
         let key = line.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();
         if key.contains(' ') || finding.code != "syntax" {
             return None;
         }
-        let columns: BTreeSet<_> = (self.number.saturating_sub(FAR)..self.number)
+        let columns: BTreeSet<_> = (self.line_number.saturating_sub(MAX_LINES_ABOVE)
+            ..self.line_number)
             .map(|number| self.line(number))
-            .flat_map(|line| [width(line), line.len() - line.trim_start_matches([' ', '-']).len()])
+            .flat_map(|line| {
+                [indentation_width(line), line.len() - line.trim_start_matches([' ', '-']).len()]
+            })
             .collect();
-        let blanks = &line[..written];
+        let blanks = &line[..current_width];
         let near = columns.into_iter().rev().filter(|column| {
-            (1..=2).contains(&column.abs_diff(written))
-                && self.reads_with(blanks, &" ".repeat(*column))
+            (1..=2).contains(&column.abs_diff(current_width))
+                && self.parses_further_with(blanks, &" ".repeat(*column))
         });
-        let near = near.min_by_key(|column| column.abs_diff(written))?;
-        let blanks = count(near, "space");
+        let near = near.min_by_key(|column| column.abs_diff(current_width))?;
+        let space_count = count(near, "space");
         finding.message = "the indentation does not fit the lines above".to_owned();
         finding.help(match near {
-            0 => format!("remove the spaces before line {}", self.number + 1),
-            _ => format!("indent line {} by {blanks}, like the lines next to it", self.number + 1),
+            0 => format!("remove the spaces before line {}", self.line_number + 1),
+            _ => format!(
+                "indent line {} by {space_count}, like the lines next to it",
+                self.line_number + 1
+            ),
         });
         Some(false)
     }
 }
 
 /// The indentation of a line.
-fn width(line: &str) -> usize {
+fn indentation_width(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 

@@ -13,7 +13,7 @@ use crate::{
     field::Scope,
     kind::refs::overlap,
     manifest::{
-        config::is_expression,
+        config::looks_like_regex,
         faults::{Faults, NodePosition, texts, words},
         read::document::{DeclaredContainer, Rule},
     },
@@ -24,26 +24,26 @@ use crate::{
 impl LayerRules {
     /// True if `rule` may match what another rule includes.
     fn may_match_included(&self, rule: &Rule) -> bool {
-        let including =
-            self.all().filter(|other| other.includes_undeclared && other.scope == rule.scope);
-        let mut included = including.flat_map(|other| other.paths.iter());
-        included.any(|other| rule.paths.iter().any(|one| may_overlap(one, other)))
+        let including_rules =
+            self.iter().filter(|other| other.includes_undeclared && other.scope == rule.scope);
+        let mut including_globs = including_rules.flat_map(|other| other.paths.iter());
+        including_globs.any(|other| rule.paths.iter().any(|one| can_overlap(one, other)))
     }
 
-    /// Reports including rules that match neither a `declared` nor an `existing` path. All paths are in
+    /// Reports including rules that match neither a declared nor an existing path. All paths are in
     /// lower case. Missing groups are reported elsewhere.
     pub(in crate::manifest) fn report_idle_live(
         &self,
-        declared: &BTreeSet<String>,
-        existing: &[(Scope, String)],
+        declared_paths: &BTreeSet<String>,
+        existing_paths: &[(Scope, String)],
         missing_groups: &[String],
         faults: &mut Faults,
     ) {
-        for rule in self.all().filter(|rule| rule.includes_undeclared && rule.is_named) {
-            let mut exists = existing.iter().filter(|(scope, _)| *scope == rule.scope);
-            let is_idle = !declared.iter().any(|path| rule.best_match(path).is_some())
-                && !exists.any(|(_, path)| rule.best_match(path).is_some());
-            // Those of one part were reported before.
+        for rule in self.iter().filter(|rule| rule.includes_undeclared && rule.is_named) {
+            let mut same_scope = existing_paths.iter().filter(|(scope, _)| *scope == rule.scope);
+            let is_idle = !declared_paths.iter().any(|path| rule.best_match(path).is_some())
+                && !same_scope.any(|(_, path)| rule.best_match(path).is_some());
+            // Rules whose globs have only one part were reported when the manifests were loaded.
             if is_idle && !has_single_part_globs(rule) && !starts_with_group(rule, missing_groups) {
                 report_idle_rule(rule, "declared or existing", &[], faults);
             }
@@ -52,12 +52,12 @@ impl LayerRules {
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn report_idle(&self, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-        let is_clean = faults.found.iter().all(|fault| fault.severity == Severity::Warning);
-        for (index, TrackedRule { rule, is_used, unlisted_counts: declared, params }) in
+        let has_no_errors = faults.items.iter().all(|fault| fault.severity == Severity::Warning);
+        for (index, TrackedRule { rule, is_used, unlisted_counts, params }) in
             self.rules.iter().enumerate()
         {
-            // Only the service knows what it, or another rule, includes; and of two profiles with one
-            // name, it is unknown which one is used.
+            // Only the service knows which paths this rule, or another one, includes. Of two
+            // profiles with one name, it is unknown which one is used.
             let is_second = rule
                 .profile
                 .as_ref()
@@ -74,11 +74,11 @@ impl LayerRules {
                 report_idle_exceptions(rule, containers, faults);
             }
             let unused = params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
-            for (name, _) in unused.filter(|_| is_clean && !rule.includes_undeclared) {
+            for (name, _) in unused.filter(|_| has_no_errors && !rule.includes_undeclared) {
                 report_idle_param(name, &rule.body.params[name].origin, &[], faults);
             }
-            for (name, numbers) in declared {
-                let [with, without] = numbers.each_ref().map(|all| all.load(Ordering::Relaxed));
+            for (name, counts) in unlisted_counts {
+                let [with, without] = counts.each_ref().map(|all| all.load(Ordering::Relaxed));
                 let at = NodePosition::key(&rule.body.unlisted[name].origin);
                 let all = count(with + without, rule.scope.noun());
                 let words = words![name, without, all];
@@ -92,15 +92,15 @@ impl LayerRules {
     }
 }
 
-/// Reports a parameter that no text uses. Help names a similar one of the `used` parameters.
+/// Reports a parameter that no text uses. The help suggests a similar one of `used_names`.
 pub(super) fn report_idle_param<'u>(
     name: &str,
     at: &Origin,
-    used: impl IntoIterator<Item = &'u Arc<str>>,
+    used_names: impl IntoIterator<Item = &'u Arc<str>>,
     faults: &mut Faults,
 ) {
     let fault = faults.report(texts::IDLE_PARAM, NodePosition::key(at), words![param = name]);
-    if let Some(near) = nearest(name, used.into_iter().map(|name| &**name)) {
+    if let Some(near) = nearest(name, used_names.into_iter().map(|name| &**name)) {
         fault.help(format!("did you mean `{near}`?"));
     }
 }
@@ -117,17 +117,18 @@ fn find_by_prefix<'c>(
     containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
 }
 
-/// True if one of `containers` that `rule` may be about has this `path`.
+/// True if a container with this `path` and the scope of `rule` is declared.
 fn is_declared(rule: &Rule, path: &str, containers: &[Box<DeclaredContainer>]) -> bool {
-    find_by_prefix(containers, path)
-        .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
+    find_by_prefix(containers, path).is_some_and(|container| {
+        container.scope == rule.scope && container.path.value.eq_ignore_ascii_case(path)
+    })
 }
 
 /// True if a path may match both globs. All special characters count as `*`.
-fn may_overlap(first: &Glob, other: &Glob) -> bool {
+fn can_overlap(first: &Glob, other: &Glob) -> bool {
     let [one, other] = [first, other].map(|glob| {
         // `**/` also matches nothing.
-        let text = glob.written().to_lowercase().replace("**/", "*");
+        let text = glob.pattern().to_lowercase().replace("**/", "*");
         match text.find(['?', '[', '{', '\\']) {
             Some(at) => format!("{}*", &text[..at]),
             None => text,
@@ -136,10 +137,10 @@ fn may_overlap(first: &Glob, other: &Glob) -> bool {
     overlap(&one, &other)
 }
 
-/// True if a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
-/// is about no group.
+/// True if a glob of `rule` starts with one of the lower-case paths of `groups`. Regular
+/// expressions are skipped.
 fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
-    rule.paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
+    rule.paths.iter().map(Glob::pattern).filter(|glob| !looks_like_regex(glob)).any(|glob| {
         let glob = format!("{}/", glob.to_lowercase());
         groups.iter().any(|group| {
             glob.strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'))
@@ -150,11 +151,12 @@ fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
 /// True if all globs of a rule for projects have one part, which the path of no project has.
 fn has_single_part_globs(rule: &Rule) -> bool {
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
-    let mut globs = rule.paths.iter().map(Glob::written);
+    let mut globs = rule.paths.iter().map(Glob::pattern);
     is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
 }
 
-/// Reports a rule without effect on `containers`, which are all of this `sort`.
+/// Reports a rule without effect on `containers`. `sort` describes them in the message: "declared"
+/// or "declared or existing".
 fn report_idle_rule(
     rule: &Rule,
     sort: &str,
@@ -167,39 +169,40 @@ fn report_idle_rule(
         faults.report(texts::IDLE_PROFILE, NodePosition::key(&rule.origin), words![noun, name]);
         return;
     }
-    let is_matched = |of: &DeclaredContainer| {
-        of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase())
+    let is_matched = |container: &DeclaredContainer| {
+        container.scope == rule.scope && paths.matches(&container.path.value.to_lowercase())
     };
     if let Some(except) = except
-        && containers.iter().any(|of| is_matched(of))
+        && containers.iter().any(|container| is_matched(container))
     {
         faults.report(texts::IDLE_EXCEPT, NodePosition::key(&except.origin), words![noun]);
         return;
     }
-    let is_above = |glob: &Glob| {
-        let prefix = glob.written().strip_suffix('*').unwrap_or_default();
+    let has_containers_below = |glob: &Glob| {
+        let prefix = glob.pattern().strip_suffix('*').unwrap_or_default();
         prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some()
     };
-    let is_below = |glob: &Glob| {
-        let outer = glob.written().strip_suffix("/**").unwrap_or_default();
+    let has_declared_base = |glob: &Glob| {
+        let outer = glob.pattern().strip_suffix("/**").unwrap_or_default();
         is_declared(rule, outer, containers)
     };
     let texts = match paths {
-        _ if paths.iter().any(|glob| is_expression(glob.written())) => texts::IDLE_EXPRESSION,
-        _ if paths.iter().any(is_above) => texts::IDLE_STAR,
-        _ if paths.iter().any(is_below) => texts::IDLE_BELOW,
-        _ if paths.iter().all(|glob| is_literal(glob.written())) => texts::IDLE_LITERAL,
+        _ if paths.iter().any(|glob| looks_like_regex(glob.pattern())) => texts::IDLE_EXPRESSION,
+        _ if paths.iter().any(has_containers_below) => texts::IDLE_STAR,
+        _ if paths.iter().any(has_declared_base) => texts::IDLE_BELOW,
+        _ if paths.iter().all(|glob| is_literal(glob.pattern())) => texts::IDLE_LITERAL,
         _ if has_single_part_globs(rule) => texts::IDLE_ONE_PART,
         _ => texts::IDLE_MATCH,
     };
-    let first = paths.iter().next().map(Glob::written).unwrap_or_default();
-    faults.report(texts, NodePosition::item(&rule.origin, first), words![sort, noun]);
+    let first_glob = paths.iter().next().map(Glob::pattern).unwrap_or_default();
+    faults.report(texts, NodePosition::item(&rule.origin, first_glob), words![sort, noun]);
 }
 
-/// Reports paths in `except` that are not declared. Globs there may be for what comes later.
+/// Reports literal paths in `except` that are not declared. Globs are skipped: they may match later
+/// containers.
 fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     let Some(except) = &rule.except else { return };
-    let paths = except.value.iter().map(Glob::written);
+    let paths = except.value.iter().map(Glob::pattern);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
         let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
         let texts = if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };

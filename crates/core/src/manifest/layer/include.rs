@@ -38,13 +38,13 @@ impl LayerRules {
     ) -> Option<(Included, Faults)> {
         let (rule, glob) = self.including_rule(scope, &path.to_lowercase(), true)?;
         let (merged, faults) = merge_rules(self, scope, path, rule);
-        Some((Included { merged, rule_glob: glob.written().into() }, faults))
+        Some((Included { merged, rule_glob: glob.pattern().into() }, faults))
     }
 
     /// The globs of named rules that include existing containers.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
-        let including = self.all().filter(|rule| rule.includes_undeclared && rule.is_named);
-        including.flat_map(|rule| rule.paths.iter().map(|glob| (rule.scope, glob)))
+        let including_rules = self.iter().filter(|rule| rule.includes_undeclared && rule.is_named);
+        including_rules.flat_map(|rule| rule.paths.iter().map(|glob| (rule.scope, glob)))
     }
 }
 
@@ -70,37 +70,38 @@ fn merge_rules(
 }
 
 /// Merges the rules at one invented path for each rule, also for rules that only apply to
-/// containers of other rules. Paths that are declared are skipped. The result contains the faults.
+/// containers that other rules include. Declared paths are skipped. Stores the merged containers
+/// and their faults in `layered`.
 pub(super) fn check_invented_paths(rules: &LayerRules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
         layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let mut tested_paths = BTreeSet::new();
-    for rule in rules.all() {
+    for rule in rules.iter() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));
-        let included = paths.find_map(|path| {
+        let invented = paths.find_map(|path| {
             let (including, _) = rules.including_rule(rule.scope, &path, false)?;
             let is_matched = rule.best_match(&path).is_some() && !declared.contains(&path);
             is_matched.then_some((path, including))
         });
         let Some((path, including)) =
-            included.filter(|(path, _)| tested_paths.insert(path.clone()))
+            invented.filter(|(path, _)| tested_paths.insert(path.clone()))
         else {
             continue;
         };
-        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), including));
+        layered.invented_containers.push(merge_rules(rules, rule.scope, &path.into(), including));
     }
 }
 
 /// Lower-case paths that `glob` matches, with invented text for its wildcards.
 fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let name = format!("some-undeclared-{}", scope.noun());
-    let across = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
-    let choices = expand_braces(&glob.written().to_lowercase());
+    let double_star_texts = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
+    let choices = expand_braces(&glob.pattern().to_lowercase());
     let paths = choices.into_iter().flat_map(move |choice| {
         let name = name.clone();
-        across.clone().into_iter().map(move |across| {
+        double_star_texts.clone().into_iter().map(move |double_star_text| {
             let segments = choice.split('/').map(|segment| match segment {
-                "**" => across.clone(),
+                "**" => double_star_text.clone(),
                 "*" => name.clone(),
                 other => sample_text(other),
             });
@@ -150,8 +151,7 @@ mod tests {
 
     #[test]
     fn a_path_can_be_invented_for_any_usual_glob() {
-        let first =
-            |scope, glob: &str| invent_paths(scope, &Glob::over_paths(glob).unwrap()).next();
+        let first = |scope, glob: &str| invent_paths(scope, &Glob::for_paths(glob).unwrap()).next();
         for (glob, path) in [
             ("acme/**", "acme/some-undeclared-project"),
             ("Acme/web/*", "acme/web/some-undeclared-project"),
@@ -166,8 +166,7 @@ mod tests {
         }
         assert_eq!(first(Scope::Group, "acme/*").as_deref(), Some("acme/some-undeclared-group"));
         // A project is never at the top level.
-        let paths: Vec<_> =
-            invent_paths(Scope::Project, &Glob::over_paths("**").unwrap()).collect();
+        let paths: Vec<_> = invent_paths(Scope::Project, &Glob::for_paths("**").unwrap()).collect();
         assert_eq!(paths, ["some-undeclared-group/some-undeclared-project"]);
     }
 }

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     address::Glob,
-    desired::{Declared, PROJECTS, Unlisted},
-    kind::{self, Shape, forms::CONDITION},
+    desired::{Declared, PROJECTS_KEY, Unlisted},
+    kind::{self, Shape, forms::CONDITION_KEYS},
     manifest::{
         faults::{Faults, NodePosition, Texts, texts, words},
         read::{
@@ -50,9 +50,9 @@ pub(super) fn merge_layers(
         watch: BTreeMap::new(),
         faults,
     };
-    for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = equal.iter().map(|(_, tracked)| &tracked.rule.body).collect();
-        merge.add_layers(equal[0].0, &bodies);
+    for equal_rules in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
+        let bodies: Vec<_> = equal_rules.iter().map(|(_, tracked)| &tracked.rule.body).collect();
+        merge.add_layers(equal_rules[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
     merge.add_layers(highest, &[document]);
@@ -68,7 +68,7 @@ impl LayerBody {
     /// True if it contains no templates and no changes of lists.
     pub(super) fn has_no_forms(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
-        parts.all(|part| !part.has_forms && part.state != EntryState::Unmanaged)
+        parts.all(|part| !part.has_templates_or_changes && part.state != EntryState::Unmanaged)
     }
 }
 
@@ -115,7 +115,7 @@ struct MergedEntry<'m> {
 /// The fields of an entry.
 enum MergedFields<'m> {
     /// From one layer, and without templates.
-    Whole(Cow<'m, Declared>),
+    SingleLayer(Cow<'m, Declared>),
     /// From several layers, or with templates.
     Slots(BTreeMap<String, Slot>),
 }
@@ -170,22 +170,25 @@ impl<'m> ContainerMerge<'m> {
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may set it for containers that have the section; in a document, it is checked
             // later.
-            let is_declared = name == PROJECTS || self.sections.contains_key(name);
+            let is_declared = name == PROJECTS_KEY || self.sections.contains_key(name);
             if is_declared || claim.value.origin.layer > Layer::Profile {
-                let what = format!("unlisted.{name}");
-                body.unlisted.insert(name, claim.resolve(&what, self.filler.path(), self.faults));
+                let policy_name = format!("unlisted.{name}");
+                body.unlisted
+                    .insert(name, claim.resolve(&policy_name, self.filler.path(), self.faults));
             }
         }
         let watch = std::mem::take(&mut self.watch).into_values().next();
         body.watch = watch.map(|claim| claim.resolve("watch", self.filler.path(), self.faults));
         for merged in std::mem::take(&mut self.sections).into_values() {
-            let SectionMerge { section: of, origin, entries, duplicates: twice, .. } = merged;
-            let mut parts: Vec<_> =
-                entries.into_iter().map(|(key, entry)| self.finish_entry(of, key, entry)).collect();
-            parts.extend(twice);
-            body.sections.push(DocumentSection { kind: of, origin, parts });
+            let SectionMerge { section, origin, entries, duplicates, .. } = merged;
+            let mut parts: Vec<_> = entries
+                .into_iter()
+                .map(|(key, entry)| self.finish_entry(section, key, entry))
+                .collect();
+            parts.extend(duplicates);
+            body.sections.push(DocumentSection { kind: section, origin, parts });
         }
-        self.filler.record_in(&mut body);
+        self.filler.record_uses(&mut body);
         body
     }
 
@@ -195,45 +198,45 @@ impl<'m> ContainerMerge<'m> {
         key: String,
         entry: MergedEntry<'_>,
     ) -> SectionPart {
-        let MergedEntry { origin, state, conflict: other, mut validity, fields, .. } = entry;
+        let MergedEntry { origin, state, conflict, mut validity, fields, .. } = entry;
         let path = self.filler.path();
-        report_ambiguous(section.section, path, &origin, other.as_ref(), self.faults);
+        report_ambiguous(section.section, path, &origin, conflict.as_ref(), self.faults);
         let fields = match fields {
-            MergedFields::Whole(fields) => fields.into_owned(),
+            MergedFields::SingleLayer(fields) => fields.into_owned(),
             MergedFields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        SectionPart { origin, state, validity, has_forms: false, fields, key }
+        SectionPart { origin, state, validity, has_templates_or_changes: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
     fn resolve_slots(
         &mut self,
-        of: kind::Section,
+        section: kind::Section,
         slots: BTreeMap<String, Slot>,
         validity: &mut Validity,
     ) -> Declared {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
-            let Slot { rank, names, value, lower_value: below, origin, conflict: other } = slot;
-            let (what, path) = (names.join("."), self.filler.path());
-            report_ambiguous(&what, path, &origin, other.as_ref(), self.faults);
+            let Slot { rank, names, value, lower_value, origin, conflict } = slot;
+            let (field_name, path) = (names.join("."), self.filler.path());
+            report_ambiguous(&field_name, path, &origin, conflict.as_ref(), self.faults);
             if origin.layer > Layer::Profile {
-                self.check_removed(of, &names[0], &value, below.as_ref(), &origin);
+                self.check_removed(section, &names[0], &value, lower_value.as_ref(), &origin);
             }
-            let value = apply_change(of, &names[0], value, below);
-            let Some((first, within)) = names.split_first() else { continue };
+            let value = apply_change(section, &names[0], value, lower_value);
+            let Some((first, inner_names)) = names.split_first() else { continue };
             let (highest, field) = fields.entry(first.clone()).or_insert_with(|| {
                 (rank, Sourced { value: Json::Null.into(), origin: origin.clone() })
             });
-            set_value(&mut field.value, within, value);
+            set_value(&mut field.value, inner_names, value);
             if *highest < rank || (*highest == rank && origin < field.origin) {
                 (*highest, field.origin) = (rank, origin);
             }
         }
         let filled = fields.into_iter().map(|(name, (_, mut field))| {
-            if !fill_templates(of, &name, &mut field, &self.filler, self.faults) {
-                *validity = Validity::Refused;
+            if !fill_templates(section, &name, &mut field, &self.filler, self.faults) {
+                *validity = Validity::Unchecked;
             }
             (name, field)
         });
@@ -243,27 +246,30 @@ impl<'m> ContainerMerge<'m> {
     /// Warns about `remove` items that no lower layer adds.
     fn check_removed(
         &mut self,
-        of: kind::Section,
+        section: kind::Section,
         name: &str,
         value: &Value,
-        below: Option<&Value>,
+        lower_value: Option<&Value>,
         origin: &Origin,
     ) {
-        let Some([_, removed]) = list_change(of, name, value) else { return };
-        let below = match below.map(Value::plain) {
+        let Some([_, removed]) = list_change(section, name, value) else { return };
+        let lower_items = match lower_value.map(Value::plain) {
             None => &[][..],
             Some(Some(Json::Array(list))) => list,
             Some(_) => return,
         };
-        for text in removed.iter().filter(|item| !below.contains(item)).filter_map(Json::as_str) {
+        for text in
+            removed.iter().filter(|item| !lower_items.contains(item)).filter_map(Json::as_str)
+        {
             let fault = self.faults.report(
                 texts::REMOVES_NOTHING,
                 NodePosition::item(origin, text),
                 words![name],
             );
-            let lower: Vec<_> = below.iter().filter_map(Json::as_str).take(MAX_LISTED).collect();
+            let lower: Vec<_> =
+                lower_items.iter().filter_map(Json::as_str).take(MAX_LISTED).collect();
             if !lower.is_empty() {
-                fault.help(format!("write it as lower layers do: {}", text::listed(&lower)));
+                fault.help(format!("write it as lower layers do: {}", text::list_names(&lower)));
             }
         }
     }
@@ -280,12 +286,14 @@ impl<'m> SectionMerge<'m> {
     ) {
         let (section, rank) = (self.section, layer.rank);
         if part.state == EntryState::Unmanaged
-            && let Ok(glob) = Glob::over_names(&key)
+            && let Ok(glob) = Glob::for_names(&key)
         {
-            let from = self.entries.range(glob.start().to_owned()..);
-            let like = from.take_while(|(key, _)| key.starts_with(glob.start()));
-            let lower = like.filter(|(key, entry)| entry.layer.rank < rank && glob.matches(key));
-            for key in lower.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            let following = self.entries.range(glob.literal_prefix().to_owned()..);
+            let same_prefix =
+                following.take_while(|(key, _)| key.starts_with(glob.literal_prefix()));
+            let lower_keys =
+                same_prefix.filter(|(key, entry)| entry.layer.rank < rank && glob.matches(key));
+            for key in lower_keys.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
                 self.entries.remove(&key);
             }
         }
@@ -300,7 +308,7 @@ impl<'m> SectionMerge<'m> {
         } else if entry.layer.rank < rank {
             *entry = MergedEntry::new(section, layer, part, fields);
         } else if part.state != entry.state {
-            // With either of the two, it is an error.
+            // The states conflict, whichever of the two is kept.
             entry.conflict = Some(part.origin.clone());
         }
     }
@@ -319,10 +327,10 @@ impl<'m> MergedEntry<'m> {
             state: part.state,
             conflict: None,
             validity: part.validity,
-            fields: if part.has_forms {
+            fields: if part.has_templates_or_changes {
                 MergedFields::Slots(split_fields(section, &fields, layer.rank))
             } else {
-                MergedFields::Whole(fields)
+                MergedFields::SingleLayer(fields)
             },
         }
     }
@@ -336,14 +344,14 @@ impl<'m> MergedEntry<'m> {
         fields: &Declared,
     ) {
         let lower = std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new()));
-        let mut all = match lower {
-            MergedFields::Whole(fields) => split_fields(section, &fields, self.layer.rank),
+        let mut all_slots = match lower {
+            MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),
             MergedFields::Slots(slots) => slots,
         };
         for (key, slot) in split_fields(section, fields, layer.rank) {
-            add_slot(section, &mut all, key, slot);
+            add_slot(section, &mut all_slots, key, slot);
         }
-        self.fields = MergedFields::Slots(all);
+        self.fields = MergedFields::Slots(all_slots);
         if self.layer.rank < layer.rank || part.origin < self.origin {
             self.origin = part.origin.clone();
         }
@@ -355,28 +363,28 @@ impl<'m> MergedEntry<'m> {
 /// The identity of `part`, and its fields with the templates of the identity filled in; `None` if
 /// that is a fault.
 pub(super) fn fill_identity<'p>(
-    of: kind::Section,
+    section: kind::Section,
     part: &'p SectionPart,
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, Declared>)> {
-    if !part.has_forms || of.identity.is_empty() {
-        return Some((part.key(of).to_owned(), Cow::Borrowed(&part.fields)));
+    if !part.has_templates_or_changes || section.identity.is_empty() {
+        return Some((part.key(section).to_owned(), Cow::Borrowed(&part.fields)));
     }
     let mut fields: BTreeMap<&str, _> = part.fields.iter().collect();
-    let mut is_sound = true;
-    for name in of.identity {
+    let mut is_valid = true;
+    for name in section.identity {
         if let Some(field) = fields.get_mut(name) {
-            is_sound &= fill_templates(of, name, field, filler, faults);
+            is_valid &= fill_templates(section, name, field, filler, faults);
         }
     }
-    let key = identity(of, &|name| fields.get(name).map(|field| field.value.clone())).name;
-    is_sound.then(|| (key, Cow::Owned(fields.into_iter().collect())))
+    let key = identity(section, &|name| fields.get(name).map(|field| field.value.clone())).name;
+    is_valid.then(|| (key, Cow::Owned(fields.into_iter().collect())))
 }
 
-/// The value as a schema sees it, with a reference in the place of each secret within. A secret as a
-/// whole needs no check.
-fn visible_to_schema(value: &Value) -> Option<Cow<'_, Json>> {
+/// The value in the form that a schema checks: each secret inside is replaced by a reference.
+/// `None` for a secret or a file, which need no check.
+fn schema_view(value: &Value) -> Option<Cow<'_, Json>> {
     match value {
         Value::Plain(json) => Some(Cow::Borrowed(json)),
         Value::Secret(Reference::Data(data)) => {
@@ -386,19 +394,19 @@ fn visible_to_schema(value: &Value) -> Option<Cow<'_, Json>> {
     }
 }
 
-/// The value, or the lists of the conditions in place of a list.
+/// The value itself, or the lists in its `at_least` and `none_of` if it is a condition.
 fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
-    let (one, conditions) = match value {
-        Json::Object(object) if object.keys().all(|key| CONDITION.contains(&&**key)) => {
+    let (plain, conditions) = match value {
+        Json::Object(object) if object.keys().all(|key| CONDITION_KEYS.contains(&&**key)) => {
             (None, Some(object.values()))
         }
         json => (Some(json), None),
     };
-    one.into_iter().chain(conditions.into_iter().flatten())
+    plain.into_iter().chain(conditions.into_iter().flatten())
 }
 
-/// The warning about braces in `template` that fill in nothing: a name in two of them, or a parameter
-/// with a `$` in front, as other tools write it.
+/// The warning about braces in `template` that are not filled in: a name in double braces, or
+/// braces after `$` or `%`, as other tools write them.
 fn find_foreign_braces(template: &str) -> Option<Texts> {
     let has_name = template.match_indices("{{").any(|(at, braces)| {
         let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
@@ -413,38 +421,39 @@ fn find_foreign_braces(template: &str) -> Option<Texts> {
 
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill_templates(
-    of: kind::Section,
+    section: kind::Section,
     name: &str,
     field: &mut Sourced<Value>,
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> bool {
-    let (json, spec) = (field.value.plain(), of.table().get(name));
-    let is_named = field.value.sources().iter().any(Reference::is_template);
-    let is_open = json.is_some_and(|json| match spec {
+    let (json, spec) = (field.value.plain(), section.table().get(name));
+    let has_named_template = field.value.sources().iter().any(Reference::is_template);
+    let has_open_template = json.is_some_and(|json| match spec {
         Some(spec) if !spec.has_secret_rows() => has_template(&spec.schema, json),
         _ => has_reference(json),
     });
-    if !is_open && !is_named {
+    if !has_open_template && !has_named_template {
         return true;
     }
     let template = json.map(ToString::to_string).unwrap_or_default();
     let at = NodePosition::key(&field.origin);
-    let fault = match filler.fill_field(of, name, field) {
+    let fault = match filler.fill_field(section, name, field) {
         Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),
-        Ok(()) if is_named || spec.is_none() => return true,
+        Ok(()) if has_named_template || spec.is_none() => return true,
         Ok(()) => {
-            let written = visible_to_schema(&field.value);
+            let visible = schema_view(&field.value);
             let is_list = spec.is_some_and(|spec| kind::is_list(&spec.schema));
             if is_list
-                && written.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
+                && visible.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
             {
-                // It is reported where it is read.
+                // The fault is reported where the list is read.
                 return false;
             }
-            let why = written
-                .and_then(|json| list_values(&json).find_map(|json| find_refusal(of, name, json)));
+            let why = visible.and_then(|json| {
+                list_values(&json).find_map(|json| find_refusal(section, name, json))
+            });
             let Some(why) = why else {
                 if let Some(warning) = find_foreign_braces(&template) {
                     faults.report(warning, at, &[]);

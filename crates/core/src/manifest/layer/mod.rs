@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     faults::{Faults, LocatedFault, NodePosition, texts, words},
-    parallel::for_each,
+    parallel::map_parallel,
     read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
 use crate::{address::Glob, secret::Reference};
@@ -45,26 +45,26 @@ pub(super) struct Layered {
     pub(super) containers: Vec<Box<DeclaredContainer>>,
     /// Containers at invented paths that rules would include, only to check them, and the faults of
     /// their layers.
-    pub(super) invented: Vec<(Box<DeclaredContainer>, Faults)>,
+    pub(super) invented_containers: Vec<(Box<DeclaredContainer>, Faults)>,
     /// All rules, to include undeclared containers later.
     pub(super) rules: LayerRules,
     /// The acknowledgements, in order of their content.
-    pub(super) acknowledged: Vec<DocumentAcknowledgement>,
+    pub(super) acknowledgements: Vec<DocumentAcknowledgement>,
     /// The requested traces.
     pub(super) traces: Vec<Trace>,
     /// Faults that span documents.
     pub(super) faults: Faults,
 }
 
-/// Merges the documents, in any order, and traces the containers at `traced`.
-pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Layered {
+/// Merges the documents, in any order, and traces the containers that `traced_globs` match.
+pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -> Layered {
     let mut layered = Layered::default();
     let (mut containers, mut rules) = (Vec::new(), Vec::new());
     for document in documents {
         match document {
             Document::Container(container) => containers.push(container),
             Document::Rule(rule) => rules.push(*rule),
-            Document::Acknowledge(document) => layered.acknowledged.push(*document),
+            Document::Acknowledge(document) => layered.acknowledgements.push(*document),
         }
     }
     containers.sort_by_cached_key(|container| {
@@ -73,21 +73,21 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Laye
     check_duplicates(&containers, &mut layered.faults);
     let rules = LayerRules::new(rules, &mut layered.faults);
     for (container, trace, faults) in
-        for_each(containers, |container| merge_container(container, &rules, traced))
+        map_parallel(containers, |container| merge_container(container, &rules, traced_globs))
     {
         layered.containers.push(container);
         layered.traces.extend(trace);
-        layered.faults.found.extend(faults.found);
+        layered.faults.items.extend(faults.items);
     }
     drop_used_params(&layered.containers, &mut layered.faults);
     check_shared_secrets(&layered.containers, &mut layered.faults);
     include::check_invented_paths(&rules, &mut layered);
     rules.report_idle(&layered.containers, &mut layered.faults);
     layered.rules = rules;
-    layered.acknowledged.sort_by_cached_key(|document| {
+    layered.acknowledgements.sort_by_cached_key(|document| {
         document.content.clone().map(|content| {
-            let address = (content.guard, content.at.written().to_owned());
-            (address, content.at_most, content.until, content.reason, content.origin)
+            let address = (content.guard, content.selector.pattern().to_owned());
+            (address, content.max_objects, content.until, content.reason, content.origin)
         })
     });
     layered
@@ -97,21 +97,22 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Laye
 fn merge_container(
     mut container: Box<DeclaredContainer>,
     rules: &LayerRules,
-    traced: &[Glob],
+    traced_globs: &[Glob],
 ) -> (Box<DeclaredContainer>, Option<Trace>, Faults) {
     let mut faults = Faults::default();
     let DeclaredContainer { scope, path, life, body, .. } = &mut *container;
-    let layers = rules.layers_of(*scope, path, body, &mut faults);
+    let layers = rules.collect_layers(*scope, path, body, &mut faults);
     let lower = path.value.to_lowercase();
-    let is_traced = traced.iter().any(|glob| glob.matches(&lower));
+    let is_traced = traced_globs.iter().any(|glob| glob.matches(&lower));
     let document = is_traced.then(|| body.clone());
     let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
-    if life.absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
+    if life.is_absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
     LayerRules::track_use(&layers, body);
-    // A fault may be about a parameter with nearly the same name.
+    // Unused parameters are only reported without faults: a fault may come from a misspelled
+    // parameter.
     if faults.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses_param(name, body)) {
             idle::report_idle_param(name, &value.origin, body.params.keys(), &mut faults);
@@ -127,16 +128,18 @@ fn drop_used_params(containers: &[Box<DeclaredContainer>], faults: &mut Faults) 
     let used = shared.flat_map(|container| container.body.params.values());
     let used: BTreeSet<_> = used.map(|param| &param.origin).collect();
     let is_param = |fault: &LocatedFault<NodePosition>| fault.code == texts::IDLE_PARAM[1];
-    faults.found.retain(|fault| !(is_param(fault) && used.contains(&fault.at.origin)));
+    faults.items.retain(|fault| !(is_param(fault) && used.contains(&fault.position.origin)));
 }
 
-/// Reports secrets that are named after two groups or projects: one would get the secret of the other.
-/// No secret is named after an included one: [`text`] refuses it.
+/// Reports templates in two groups or projects that result in the same secret name: one would get
+/// the secret of the other. For included containers, [`text`] refuses such templates.
 fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let mut named: BTreeMap<&Reference, (&DeclaredContainer, &[String])> = BTreeMap::new();
+    let mut owner_by_secret: BTreeMap<&Reference, (&DeclaredContainer, &[String])> =
+        BTreeMap::new();
     for container in containers {
-        for FilledName { secret, fillings, origin } in &container.body.named {
-            let (first, first_fillings) = *named.entry(secret).or_insert((container, fillings));
+        for FilledName { secret, fillings, origin } in &container.body.filled_names {
+            let (first, first_fillings) =
+                *owner_by_secret.entry(secret).or_insert((container, fillings));
             if first.path.value == container.path.value || first_fillings == fillings {
                 continue;
             }
@@ -167,9 +170,12 @@ fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) 
             let fault = faults.report(texts, NodePosition::value(&other.path.origin), words);
             fault.related(NodePosition::value(&first.path.origin));
             let path = &other.path.value;
-            let is_same = first.path.value == *path;
-            let case =
-                if is_same { "" } else { "; the service takes paths for the same in any case" };
+            let has_same_case = first.path.value == *path;
+            let case = if has_same_case {
+                ""
+            } else {
+                "; the service takes paths for the same in any case"
+            };
             fault.message = format!("`{path}` is declared twice{case}");
         }
     }

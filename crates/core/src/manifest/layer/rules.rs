@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     address::{Glob, GlobIndex, Globs, is_literal},
-    desired::PROJECTS,
+    desired::PROJECTS_KEY,
     field::Scope,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
@@ -29,11 +29,12 @@ pub(in crate::manifest) struct LayerRules {
     /// The positions of profiles in `rules`.
     pub(super) profiles: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
-    by_path: GlobIndex,
+    glob_index: GlobIndex,
 }
 
-/// The number of names on each side that are compared with a misspelled one.
-const AROUND: usize = 100;
+/// The maximum number of names before and after a misspelled one, in alphabetical order, that are
+/// compared with it.
+const MAX_NEARBY: usize = 100;
 
 /// The maximum number of names that help compares or lists.
 pub(super) const MAX_LISTED: usize = 10;
@@ -70,8 +71,9 @@ impl Layers<'_> {
 
     /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses_param(&self, name: &Arc<str>, body: &LayerBody) -> bool {
-        let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
-        body.params.contains_key(name) || needs.any(|need| need.value == *name)
+        let mut required_params =
+            self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
+        body.params.contains_key(name) || required_params.any(|param| param.value == *name)
     }
 }
 
@@ -88,19 +90,19 @@ impl LayerRules {
                 faults.report_pair(texts::DUPLICATE_PROFILE, at, words);
             }
         }
-        let mut by_path = GlobIndex::default();
+        let mut glob_index = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
-            rule.paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
+            rule.paths.iter().for_each(|glob| glob_index.insert(at, glob.pattern()));
         }
         let rules = rules.into_iter().map(TrackedRule::new).collect();
-        let all = Self { rules, profiles, by_path };
-        for TrackedRule { rule, .. } in &all.rules {
+        let layer_rules = Self { rules, profiles, glob_index };
+        for TrackedRule { rule, .. } in &layer_rules.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
-                all.check_profile(rule.scope, name, faults);
+                layer_rules.check_profile(rule.scope, name, faults);
             }
         }
-        all.report_circles(faults);
-        all
+        layer_rules.report_circles(faults);
+        layer_rules
     }
 
     /// Reports that there is no profile `name`.
@@ -111,17 +113,17 @@ impl LayerRules {
         let at = NodePosition::key(&name.origin);
         let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
         let mut scopes = Scope::ALL.into_iter();
-        let other =
+        let other_scope =
             scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
         let words = words![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
             document = scope.document(),
-            other = other.map_or("", |(of, _)| of.noun()),
+            other = other_scope.map_or("", |(scope, _)| scope.noun()),
             profiles = alternatives(&nearby)
         ];
-        if let Some((_, other)) = other {
-            let at = [at, NodePosition::value(&self.rules[other].rule.origin)];
+        if let Some((_, other_index)) = other_scope {
+            let at = [at, NodePosition::value(&self.rules[other_index].rule.origin)];
             faults.report_pair(texts::PROFILE_OF_OTHER_SCOPE, at, words);
         } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
             faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
@@ -141,25 +143,25 @@ impl LayerRules {
     /// very many.
     fn nearby_profiles(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
         let at = (scope, name.clone());
-        let before = self.profiles.range(..at.clone()).rev().take(AROUND);
-        let names = before.chain(self.profiles.range(at..).take(AROUND));
+        let before = self.profiles.range(..at.clone()).rev().take(MAX_NEARBY);
+        let names = before.chain(self.profiles.range(at..).take(MAX_NEARBY));
         names.filter(move |((of, _), _)| *of == scope).map(|((_, name), _)| &**name)
     }
 
     /// Reports profiles that use each other in a circle.
     fn report_circles(&self, faults: &mut Faults) {
-        let mut done = BTreeSet::new();
+        let mut finished = BTreeSet::new();
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
             // The current path, with the profiles still to follow at each step.
             let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
             while let Some((index, remaining)) = path.last_mut() {
                 let Some(next) = remaining.pop() else {
-                    done.insert(*index);
+                    finished.insert(*index);
                     path.pop();
                     continue;
                 };
                 match path.iter().position(|(on_path, _)| *on_path == next) {
-                    _ if done.contains(&next) => {}
+                    _ if finished.contains(&next) => {}
                     Some(first) => self.report_circle(&path[first..], faults),
                     None => path.push((next, self.profiles_used_by(next))),
                 }
@@ -186,7 +188,7 @@ impl LayerRules {
     }
 
     /// The layers of the group or project at `path`, which has this `document`.
-    pub(super) fn layers_of(
+    pub(super) fn collect_layers(
         &self,
         scope: Scope,
         path: &Sourced<Arc<str>>,
@@ -194,7 +196,7 @@ impl LayerRules {
         faults: &mut Faults,
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
-        let candidates = self.by_path.of(&lower).into_iter();
+        let candidates = self.glob_index.candidates(&lower).into_iter();
         let candidates = candidates.filter(|index| self.rules[*index].rule.scope == scope);
         let mut matched: Vec<(Rank, usize)> = candidates
             .filter_map(|index| Some((self.rules[index].rule.best_match(&lower)?.0, index)))
@@ -202,31 +204,33 @@ impl LayerRules {
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
-        for equal in matched.chunk_by(|(a, _), (b, _)| a == b) {
-            layers.rules.extend(equal.iter().map(|(_, index)| (number, &self.rules[*index])));
+        for equal_matches in matched.chunk_by(|(a, _), (b, _)| a == b) {
+            layers
+                .rules
+                .extend(equal_matches.iter().map(|(_, index)| (number, &self.rules[*index])));
             number += 1;
         }
-        let used = merge_uses(&layers.rules, document, &path.value, faults);
+        let used_profiles = merge_uses(&layers.rules, document, &path.value, faults);
         for name in document.uses.iter().flat_map(|uses| &uses.names) {
             self.check_profile(scope, name, faults);
         }
-        let profiles = self.flatten_profiles(scope, &used);
+        let profiles = self.flatten_profiles(scope, &used_profiles);
         layers.rules.extend((number..).zip(profiles.iter().map(|(index, _)| &self.rules[*index])));
         layers.params = merge_params(&layers.rules, document, &path.value, faults);
         for (index, name) in profiles {
-            for need in &self.rules[index].rule.required_params {
-                if layers.params.contains_key(&need.value) {
+            for required in &self.rules[index].rule.required_params {
+                if layers.params.contains_key(&required.value) {
                     continue;
                 }
-                layers.missing_params.insert(need.value.clone());
-                let few = layers.params.keys().take(MAX_LISTED).map(|name| &**name);
-                let near = nearest(&need.value, few);
+                layers.missing_params.insert(required.value.clone());
+                let param_names = layers.params.keys().take(MAX_LISTED).map(|name| &**name);
+                let near = nearest(&required.value, param_names);
                 let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
-                let words = words![path = path.value, profile = name.value, param = need.value];
+                let words = words![path = path.value, profile = name.value, param = required.value];
                 let fault = faults.report(texts::MISSING_PARAM, NodePosition::key(at), words);
-                fault.related(NodePosition::key(&need.origin));
+                fault.related(NodePosition::key(&required.origin));
                 if let Some(near) = near {
-                    fault.help(format!("write `{}` in the place of `{near}`", need.value));
+                    fault.help(format!("write `{}` in the place of `{near}`", required.value));
                 }
             }
         }
@@ -240,13 +244,13 @@ impl LayerRules {
         scope: Scope,
         names: &[Sourced<Arc<str>>],
     ) -> Vec<(usize, Sourced<Arc<str>>)> {
-        let mut seen = BTreeSet::new();
+        let mut listed = BTreeSet::new();
         let mut flat = Vec::new();
         // From the end, so that the last position is found first.
         let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = pending.pop() {
             let at = self.profile_position(scope, &name.value);
-            if let Some(at) = at.filter(|at| seen.insert(*at)) {
+            if let Some(at) = at.filter(|at| listed.insert(*at)) {
                 flat.push((at, name.clone()));
                 pending.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
             }
@@ -256,23 +260,24 @@ impl LayerRules {
     }
 
     /// All rules.
-    pub(in crate::manifest) fn all(&self) -> impl Iterator<Item = &Rule> {
+    pub(in crate::manifest) fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|tracked| &tracked.rule)
     }
 
     /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
-    /// several, the one with the highest rank. Only named rules if `named`.
+    /// several, the one with the highest rank. If `only_named`, only rules of named files count.
     pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
         path: &str,
-        named: bool,
+        only_named: bool,
     ) -> Option<(&Rule, &Glob)> {
-        let candidates = self.by_path.of(path).into_iter().map(|index| &self.rules[index].rule);
-        let including = candidates.filter(|rule| {
-            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !named)
+        let candidates =
+            self.glob_index.candidates(path).into_iter().map(|index| &self.rules[index].rule);
+        let including_rules = candidates.filter(|rule| {
+            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !only_named)
         });
-        let matched = including.filter_map(|rule| Some((rule.best_match(path)?, rule)));
+        let matched = including_rules.filter_map(|rule| Some((rule.best_match(path)?, rule)));
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
         Some((rule, glob))
     }
@@ -283,7 +288,7 @@ impl LayerRules {
             tracked.is_used.store(true, Ordering::Relaxed);
             for (name, [with, without]) in &tracked.unlisted_counts {
                 let number =
-                    if *name == PROJECTS || body.has_section(name) { with } else { without };
+                    if *name == PROJECTS_KEY || body.has_section(name) { with } else { without };
                 number.fetch_add(1, Ordering::Relaxed);
             }
             for (name, is_used) in &tracked.params {
@@ -297,12 +302,12 @@ impl LayerRules {
 
 impl TrackedRule {
     fn new(rule: Rule) -> Self {
-        let declared = rule.body.unlisted.keys().map(|name| {
-            let is_declared = *name == PROJECTS || rule.body.has_section(name);
+        let unlisted_counts = rule.body.unlisted.keys().map(|name| {
+            let is_declared = *name == PROJECTS_KEY || rule.body.has_section(name);
             (*name, [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)])
         });
         let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
-        let (declared, params) = (declared.collect(), params.collect());
+        let (declared, params) = (unlisted_counts.collect(), params.collect());
         Self { unlisted_counts: declared, params, is_used: AtomicBool::new(false), rule }
     }
 }
@@ -319,7 +324,7 @@ fn find_best_glob<'g>(
     paths: &'g Globs,
     except: Option<&Sourced<Globs>>,
 ) -> Option<(Rank, &'g Glob)> {
-    let ranked = paths.matching(path).map(|glob| (precision(glob.written()), glob));
+    let ranked = paths.matching(path).map(|glob| (precision(glob.pattern()), glob));
     let best = ranked.max_by_key(|(rank, _)| *rank)?;
     (!except.is_some_and(|except| except.value.matches(path))).then_some(best)
 }
@@ -346,28 +351,29 @@ fn merge_uses(
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
     fn comparable_content(uses: &Uses) -> impl PartialEq {
-        (uses.is_added, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
+        (uses.adds_to_lower, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
     let rule_uses =
         rules.iter().filter_map(|(rank, tracked)| Some((*rank, tracked.rule.body.uses.as_ref()?)));
     let document_uses = document.uses.as_ref().map(|uses| (usize::MAX, uses));
-    let all: Vec<_> = rule_uses.chain(document_uses).collect();
-    let (mut used, mut conflict) = (Vec::new(), None);
-    for equal in all.chunk_by(|(a, _), (b, _)| a == b) {
-        let (_, first) = equal[0];
-        if !first.is_added {
-            used.clear();
+    let all_uses: Vec<_> = rule_uses.chain(document_uses).collect();
+    let (mut used_names, mut conflict) = (Vec::new(), None);
+    for equal_uses in all_uses.chunk_by(|(a, _), (b, _)| a == b) {
+        let (_, first) = equal_uses[0];
+        if !first.adds_to_lower {
+            used_names.clear();
             conflict = None;
         }
-        used.extend(first.names.iter().cloned());
-        let other =
-            equal.iter().rfind(|(_, other)| comparable_content(other) != comparable_content(first));
+        used_names.extend(first.names.iter().cloned());
+        let other = equal_uses
+            .iter()
+            .rfind(|(_, other)| comparable_content(other) != comparable_content(first));
         conflict = other.map(|(_, other)| (first, other)).or(conflict);
     }
     if let Some((first, other)) = conflict {
         report_ambiguous("uses", path, &first.origin, Some(&other.origin), faults);
     }
-    used
+    used_names
 }
 
 /// The parameters for the templates of a document.
@@ -410,9 +416,9 @@ impl<T: Clone + PartialEq> Claim<T> {
         }
     }
 
-    /// The value. Reports that layers of equal rank set `what` differently.
-    pub(super) fn resolve(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
-        report_ambiguous(what, path, &self.value.origin, self.conflict.as_ref(), faults);
+    /// Returns the value. Reports a conflict if layers of equal rank set `name` differently.
+    pub(super) fn resolve(self, name: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
+        report_ambiguous(name, path, &self.value.origin, self.conflict.as_ref(), faults);
         self.value
     }
 }
@@ -466,7 +472,7 @@ mod tests {
     #[test]
     fn the_best_match_of_a_list_counts() {
         let globs = |texts: &[&str]| -> Globs {
-            texts.iter().map(|text| Glob::over_paths(text).unwrap()).collect()
+            texts.iter().map(|text| Glob::for_paths(text).unwrap()).collect()
         };
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);

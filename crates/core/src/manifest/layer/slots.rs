@@ -10,7 +10,7 @@ use crate::{
     desired::Declared,
     field::Field,
     kind::{self, is_list},
-    manifest::read::templates::CHANGE,
+    manifest::read::templates::CHANGE_KEYS,
     origin::{Origin, Sourced},
     value::{Json, Object, Value},
 };
@@ -69,10 +69,10 @@ pub(super) fn split_fields(
 
 /// The slot for `names` in an entry of `section`, as the parts of its key.
 pub(super) fn slot_path(section: kind::Section, names: &[String]) -> Vec<String> {
-    let Some((field, within)) = names.split_first() else { return Vec::new() };
+    let Some((field, inner_names)) = names.split_first() else { return Vec::new() };
     let mut schema = section.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
     let mut slot = vec![slot_name(field, schema)];
-    for name in within {
+    for name in inner_names {
         schema = &schema["properties"][name];
         slot.push(slot_name(name, schema));
     }
@@ -81,7 +81,7 @@ pub(super) fn slot_path(section: kind::Section, names: &[String]) -> Vec<String>
 
 /// The name of a field in the key of a slot: the same for a deprecated field and its replacement.
 fn slot_name(name: &str, schema: &Json) -> String {
-    Field::of(schema).replaced_by().unwrap_or(name).to_owned()
+    Field::from_schema(schema).replaced_by().unwrap_or(name).to_owned()
 }
 
 /// Adds the leaves of `slot`, whose value has `schema`.
@@ -165,59 +165,59 @@ pub(super) fn list_change<'v>(
     name: &str,
     value: &'v Value,
 ) -> Option<[&'v [Json]; 2]> {
-    let of_a_list = section.table().get(name).is_some_and(|spec| is_list(&spec.schema));
-    let object = value.plain()?.as_object().filter(|_| of_a_list)?;
-    let lists =
-        CHANGE.map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
-    object.keys().all(|key| CHANGE.contains(&key.as_str())).then_some(lists)
+    let is_list_field = section.table().get(name).is_some_and(|spec| is_list(&spec.schema));
+    let object = value.plain()?.as_object().filter(|_| is_list_field)?;
+    let lists = CHANGE_KEYS
+        .map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
+    object.keys().all(|key| CHANGE_KEYS.contains(&key.as_str())).then_some(lists)
 }
 
-/// `value` applied to the value `below` it: `value` itself, unless it changes a list.
+/// Applies `value` to `lower_value`: the result is `value` itself, unless it changes a list.
 pub(super) fn apply_change(
     section: kind::Section,
     name: &str,
     value: Value,
-    below: Option<Value>,
+    lower_value: Option<Value>,
 ) -> Value {
     let Some([added, removed]) = list_change(section, name, &value) else { return value };
-    let mut list = match below {
+    let mut list = match lower_value {
         Some(Value::Plain(Json::Array(list))) => list,
         _ => Vec::new(),
     };
     let removed: HashSet<_> = removed.iter().collect();
     list.retain(|item| !removed.contains(item));
-    let mut present: HashSet<_> = list.iter().cloned().collect();
-    list.extend(added.iter().filter(|item| present.insert((*item).clone())).cloned());
+    let mut known_items: HashSet<_> = list.iter().cloned().collect();
+    list.extend(added.iter().filter(|item| known_items.insert((*item).clone())).cloned());
     Json::Array(list).into()
 }
 
-/// Two changes of one list as one, in an order that does not depend on which comes first; `None` if
-/// one adds an item that the other removes.
+/// Unites two changes of one list. The order of the arguments does not matter. `None` if one change
+/// adds an item that the other removes.
 fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
-    let [add, remove] = CHANGE.map(|name| {
+    let [add, remove] = CHANGE_KEYS.map(|name| {
         let lists = [first, second].map(|change| change?.get(name)?.as_array());
-        let mut all: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
-        all.sort_by_cached_key(ToString::to_string);
-        all.dedup();
-        all
+        let mut items: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
+        items.sort_by_cached_key(ToString::to_string);
+        items.dedup();
+        items
     });
     let removed: HashSet<_> = remove.iter().collect();
-    let is_clear = !add.iter().any(|item| removed.contains(item));
-    is_clear.then(|| json!({"add": add, "remove": remove}))
+    let is_consistent = !add.iter().any(|item| removed.contains(item));
+    is_consistent.then(|| json!({"add": add, "remove": remove}))
 }
 
-/// Sets `value` below the names `within`.
-pub(super) fn set_value(target: &mut Value, within: &[String], value: Value) {
+/// Sets `value` in `target` at the path `inner_names`.
+pub(super) fn set_value(target: &mut Value, inner_names: &[String], value: Value) {
     match (target, value) {
-        (into, value) if within.is_empty() => *into = value,
-        (Value::Plain(into), Value::Plain(json)) => {
-            let within = within.iter().fold(into, |into, name| {
+        (target, value) if inner_names.is_empty() => *target = value,
+        (Value::Plain(target_json), Value::Plain(json)) => {
+            let inner_json = inner_names.iter().fold(target_json, |into, name| {
                 if !into.is_object() {
                     *into = Json::Object(Object::new());
                 }
                 &mut into[name]
             });
-            *within = json;
+            *inner_json = json;
         }
         _ => {}
     }

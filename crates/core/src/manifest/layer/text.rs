@@ -28,7 +28,7 @@ use crate::{
         },
     },
     origin::{Layer, Origin, Sourced},
-    secret::{Reference, TextPiece, ValueWithSecrets, written},
+    secret::{Reference, TextPiece, ValueWithSecrets, reference_parts},
     text::{is_name, likely_candidates, nearest},
     value::{self, Json, Value},
 };
@@ -48,7 +48,7 @@ pub(super) struct Filler<'w> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Unfilled {
     pub(super) fault: Box<LocatedFault<NodePosition>>,
-    /// The parameter that is not given, if that is why.
+    /// The missing parameter, if the fault is a missing parameter.
     missing_param: Option<String>,
 }
 
@@ -67,8 +67,9 @@ impl<'w> Filler<'w> {
     }
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
-    pub(super) fn record_in(self, body: &mut LayerBody) {
-        (body.named, body.params) = (self.filled_names.into_inner(), self.used_params.into_inner());
+    pub(super) fn record_uses(self, body: &mut LayerBody) {
+        (body.filled_names, body.params) =
+            (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
     /// True if a fault of `template` is reported where the parameter would have to be given.
@@ -113,39 +114,39 @@ impl<'w> Filler<'w> {
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
     fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
-        let mut filled = Filled::default();
-        let mut rest = template;
-        while let Some(at) = rest.find(['{', '}']) {
-            let is_of_service = rest[..at].ends_with('%');
-            filled.push(TextPiece::Shown(rest[..at].to_owned()));
-            let brace = &rest[at..=at];
-            rest = &rest[at + 1..];
-            if let Some(after) = rest.strip_prefix(brace) {
+        let mut filled = FilledText::default();
+        let mut remaining = template;
+        while let Some(at) = remaining.find(['{', '}']) {
+            let is_after_percent = remaining[..at].ends_with('%');
+            filled.push(TextPiece::Shown(remaining[..at].to_owned()));
+            let brace = &remaining[at..=at];
+            remaining = &remaining[at + 1..];
+            if let Some(after) = remaining.strip_prefix(brace) {
                 let before = &template[..template.len() - after.len() - 2];
                 self.refuse_expression(before, brace, after, origin)?;
                 filled.push(TextPiece::Shown(brace.to_owned()));
-                rest = after;
+                remaining = after;
                 continue;
             }
-            let name = rest.split_once('}').filter(|_| brace == "{");
+            let name = remaining.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
                 let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(Unfilled::new(texts, origin, &[]));
             };
             filled.push(match self.resolve_param(name) {
-                Some(TextPiece::Secret(source)) => {
-                    TextPiece::Secret(self.fill_name(&source, origin)?)
+                Some(TextPiece::Secret(reference)) => {
+                    TextPiece::Secret(self.fill_name(&reference, origin)?)
                 }
                 Some(shown @ TextPiece::Shown(_)) => shown,
-                None if is_of_service && is_name(name) => {
+                None if is_after_percent && is_name(name) => {
                     let texts = texts::PLACEHOLDER_OF_SERVICE;
                     return Err(Unfilled::new(texts, origin, words![param = name]));
                 }
                 None => return Err(self.unknown_param(name, origin)),
             });
-            rest = after;
+            remaining = after;
         }
-        filled.push(TextPiece::Shown(rest.to_owned()));
+        filled.push(TextPiece::Shown(remaining.to_owned()));
         Ok(filled.into_value())
     }
 
@@ -181,7 +182,8 @@ impl<'w> Filler<'w> {
             texts::PARAM_LIKE_ENV
         } else if is_upper_case(name) {
             texts::PARAM_LIKE_VARIABLE
-        } else if let Some(alias) = words::alias(&["template"], name).and_then(Meaning::field) {
+        } else if let Some(alias) = words::find_alias(&["template"], name).and_then(Meaning::field)
+        {
             near = Some(alias);
             texts::PARAM_ALIAS
         } else {
@@ -211,27 +213,27 @@ impl<'w> Filler<'w> {
         inner.find(|name| matches!(self.resolve_param(name), Some(TextPiece::Secret(_))))
     }
 
-    /// `source` with its name filled in. Every such name is recorded here, because another container
-    /// may come to the same one.
-    fn fill_name(&self, source: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
-        let name = match source {
-            Reference::Env(name) | Reference::File(name) if source.is_template() => name,
-            _ => return Ok(source.clone()),
+    /// Fills in the name of `reference`. Each result is recorded, because another container may get
+    /// the same name.
+    fn fill_name(&self, reference: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
+        let name = match reference {
+            Reference::Env(name) | Reference::File(name) if reference.is_template() => name,
+            _ => return Ok(reference.clone()),
         };
         // Only a rule declares it.
         if self.path.origin.layer <= Layer::Profile {
             return Err(Unfilled::new(texts::SECRET_OF_INCLUDED, origin, &[]));
         }
-        // Looked for first: two of them could name each other.
+        // Checked before filling in: two secrets could name each other.
         if self.find_secret(name).is_some() {
             return Err(Unfilled::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
         let text = self.fill_template(name, origin)?.text().unwrap_or_default().to_owned();
-        let secret = match source {
+        let secret = match reference {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
-        // A word for the path, or for a part of it, means this container alone.
+        // `path`, `name` and `path_slug` identify this container, so they are recorded as its path.
         let words =
             template_params(name).filter_map(|param| match (param, self.resolve_param(param)?) {
                 ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
@@ -246,9 +248,9 @@ impl<'w> Filler<'w> {
 
     /// `json`, as written, with every reference and template filled in.
     fn fill_data(&self, json: &Json, origin: &Origin) -> Result<ValueWithSecrets, Unfilled> {
-        let value = match written(json) {
+        let value = match reference_parts(json) {
             Some(("text", template)) => self.fill_template(&template, origin)?,
-            Some((from, name)) => match Reference::of(from, name) {
+            Some((source_word, name)) => match Reference::parse(source_word, name) {
                 Some(source) => Value::Secret(self.fill_name(&source, origin)?),
                 None => json.clone().into(),
             },
@@ -348,16 +350,16 @@ fn is_upper_case(name: &str) -> bool {
 /// The secret that `env:NAME` or `file:PATH` within braces names.
 fn inline_reference(parameter: &str) -> Option<Reference> {
     let (from, name) = parameter.split_once(':')?;
-    Reference::of(from, name.to_owned())
+    Reference::parse(from, name.to_owned())
 }
 
 /// The secrets that `json` names as written, also in its templates.
 pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
-    match (written(json), json) {
+    match (reference_parts(json), json) {
         (Some(("text", template)), _) => {
             template_params(&template).filter_map(inline_reference).collect()
         }
-        (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
+        (Some((from, name)), _) => Reference::parse(from, name).into_iter().collect(),
         (None, Json::Array(items)) => items.iter().flat_map(find_references).collect(),
         (None, Json::Object(object)) => object.values().flat_map(find_references).collect(),
         (None, _) => Vec::new(),
@@ -366,12 +368,12 @@ pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
 
 /// A text that is being filled in.
 #[derive(Default)]
-struct Filled(Vec<TextPiece>);
+struct FilledText(Vec<TextPiece>);
 
-impl Filled {
+impl FilledText {
     fn push(&mut self, piece: TextPiece) {
         match (self.0.last_mut(), piece) {
-            (Some(TextPiece::Shown(text)), TextPiece::Shown(more)) => *text += &more,
+            (Some(TextPiece::Shown(text)), TextPiece::Shown(next_text)) => *text += &next_text,
             (_, TextPiece::Shown(text)) if text.is_empty() => {}
             (_, piece) => self.0.push(piece),
         }
@@ -424,9 +426,9 @@ fn parse_as(schema: &Json, text: String) -> Json {
     let takes_text = choices.any(|choice| {
         choice.get("type").is_none() || value::texts(&choice["type"]).any(|kind| kind == "string")
     });
-    let read = text.parse().ok().filter(|_| !takes_text);
-    let read = read.filter(|json: &Json| json.is_number() || json.is_boolean());
-    read.unwrap_or_else(|| text.into())
+    let parsed = text.parse().ok().filter(|_| !takes_text);
+    let scalar = parsed.filter(|json: &Json| json.is_number() || json.is_boolean());
+    scalar.unwrap_or_else(|| text.into())
 }
 
 /// `text` in the name of a variable: other characters than letters and digits become `_`.

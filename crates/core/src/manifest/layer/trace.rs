@@ -74,7 +74,7 @@ pub struct TracedSlot<'t> {
     /// The value.
     pub setting: &'t TracedValue,
     /// Its effect.
-    pub fate: LayerEffect,
+    pub effect: LayerEffect,
 }
 
 /// The effect of a layer's value.
@@ -83,7 +83,7 @@ pub enum LayerEffect {
     /// No layer above sets the slot.
     Decides,
     /// A layer above adds to the list or removes from it.
-    Changed,
+    Extended,
     /// A layer above sets or drops it.
     Outranked,
 }
@@ -113,17 +113,17 @@ impl Trace {
         merged: Box<DeclaredContainer>,
     ) -> Self {
         let filler = Filler::new(&merged.path, layers);
-        let absent = merged.life.absent().is_some();
+        let absent = merged.life.is_absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
-        let mut all: Vec<_> = rules
+        let mut traced_layers: Vec<_> = rules
             .map(|(rank, TrackedRule { rule, .. })| {
                 TracedLayer::new(*rank, rule_name(rule), &rule.origin, &rule.body, &filler)
             })
             .collect();
-        let highest = all.last().map_or(0, |layer| layer.rank + 1);
+        let highest = traced_layers.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
-        all.push(TracedLayer::new(highest, name, &merged.path.origin, document, &filler));
-        Self { layers: all, merged }
+        traced_layers.push(TracedLayer::new(highest, name, &merged.path.origin, document, &filler));
+        Self { layers: traced_layers, merged }
     }
 
     /// Whether it is a group or a project.
@@ -159,7 +159,7 @@ impl Trace {
         let mut chain: Vec<TracedSlot<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
             let settings = layer.settings.iter().filter(|setting| match setting.content {
-                _ if !setting.affects(section.section, key) => false,
+                _ if !setting.applies_to(section.section, key) => false,
                 LayerValue::Value(_) => {
                     !slot.is_empty()
                         && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
@@ -170,15 +170,15 @@ impl Trace {
             });
             for setting in settings {
                 let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
-                let mut covering = higher.filter(|link| link.setting.covers(setting)).peekable();
-                let fate = if covering.peek().is_none() {
+                let mut covering = higher.filter(|link| link.setting.replaces(setting)).peekable();
+                let effect = if covering.peek().is_none() {
                     LayerEffect::Decides
                 } else if covering.all(|link| link.setting.changes_list(section)) {
-                    LayerEffect::Changed
+                    LayerEffect::Extended
                 } else {
                     LayerEffect::Outranked
                 };
-                chain.push(TracedSlot { layer, setting, fate });
+                chain.push(TracedSlot { layer, setting, effect });
             }
         }
         chain
@@ -193,10 +193,11 @@ impl Trace {
     ) -> Option<&Origin> {
         let settings = self.layers.iter().flat_map(|layer| {
             let ranked = layer.settings.iter().map(|setting| (layer.rank, setting));
-            ranked.filter(|(_, it)| it.belongs_to(section, entry) && it.names == names)
+            ranked
+                .filter(|(_, setting)| setting.belongs_to(section, entry) && setting.names == names)
         });
-        // Of equal ones the first counts, as in the merge.
-        let highest = settings.max_by_key(|(rank, it)| (*rank, Reverse(&it.origin)));
+        // Of values of equal rank, the first origin counts, as in the merge.
+        let highest = settings.max_by_key(|(rank, setting)| (*rank, Reverse(&setting.origin)));
         highest.map(|(_, setting)| &setting.origin)
     }
 }
@@ -275,11 +276,11 @@ impl TracedValue {
     }
 
     /// True if it affects the entry `key` of `section`, perhaps among others.
-    fn affects(&self, section: &str, key: &str) -> bool {
+    fn applies_to(&self, section: &str, key: &str) -> bool {
         self.section == section
             && match (&self.content, self.entry.as_deref()) {
                 (LayerValue::Unmanaged, Some(glob)) => {
-                    glob == key || Glob::over_names(glob).is_ok_and(|glob| glob.matches(key))
+                    glob == key || Glob::for_names(glob).is_ok_and(|glob| glob.matches(key))
                 }
                 (LayerValue::Ignores, _) => true,
                 (_, entry) => entry == Some(key),
@@ -297,7 +298,7 @@ impl TracedValue {
     }
 
     /// True if it replaces the value `other` of a lower layer for the same entry.
-    fn covers(&self, other: &Self) -> bool {
+    fn replaces(&self, other: &Self) -> bool {
         let is_empty =
             |setting: &Self| setting.content == LayerValue::Value(serde_json::json!({}).into());
         match (&self.content, &other.content) {
@@ -317,7 +318,7 @@ impl TracedValue {
 
 /// The name of a rule.
 fn rule_name(rule: &Rule) -> String {
-    let globs: Vec<_> = rule.paths.iter().map(Glob::written).collect();
+    let globs: Vec<_> = rule.paths.iter().map(Glob::pattern).collect();
     match &rule.profile {
         Some(name) => format!("Profile {name}"),
         None => format!("Defaults {}", globs.join(", ")),

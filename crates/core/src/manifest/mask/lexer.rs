@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-/// The parts of an unreadable text that must not be shown. Values of the keys `open` are harmless.
-pub(super) fn find_secrets_in_lines(text: &str, open: &BTreeSet<String>) -> Vec<Range<usize>> {
-    let mut lexer =
-        Lexer { open_names: open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
+/// The parts of an unreadable text that must not be shown. Values of the keys in `open_names` are
+/// harmless.
+pub(super) fn find_secrets_in_lines(
+    text: &str,
+    open_names: &BTreeSet<String>,
+) -> Vec<Range<usize>> {
+    let mut lexer = Lexer { open_names, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         lexer.read_line(line.trim_end(), at);
@@ -40,21 +43,21 @@ impl Lexer<'_> {
             self.parents.clear();
             self.is_lost = false;
         }
-        let markers = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
-        self.parents.retain(|(column, _)| *column < markers);
+        let content_column = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
+        self.parents.retain(|(column, _)| *column < content_column);
         if self.is_lost || self.parents.iter().any(|(_, is_open)| !is_open) {
             // The markers may be part of a text.
             self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
-        let content = &line[markers..];
+        let content = &line[content_column..];
         if let Some((key, rest)) = split_key(content) {
             let is_block = rest.trim_start().starts_with(['|', '>']);
-            self.parents.push((markers, self.open_names.contains(key) && !is_block));
+            self.parents.push((content_column, self.open_names.contains(key) && !is_block));
         }
-        let (flow, depth) = self.read_flow(content, start + markers);
-        if let Some(from) = flow {
-            self.hide(from..start + line.len());
+        let (uncertain, depth) = self.read_flow(content, start + content_column);
+        if let Some(uncertain_start) = uncertain {
+            self.hide(uncertain_start..start + line.len());
         }
         self.is_lost |= depth > 0;
     }

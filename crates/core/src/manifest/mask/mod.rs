@@ -26,11 +26,11 @@ use lexer::find_secrets_in_lines;
 const SECRET_NAMES: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
 /// The key that inserts what an anchor marks. Manifests must not have it.
-const MERGE: &str = "<<";
+const MERGE_KEY: &str = "<<";
 
-/// Whether quotes and indentation mean what they say.
+/// The reliability of quotes and indentation in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quality {
+pub(super) enum TextState {
     /// The text may have any fault.
     Doubtful,
     /// The text was loaded without a fault.
@@ -42,7 +42,7 @@ pub(super) enum Quality {
 pub(super) fn hide_secrets<'j>(
     source: &mut SourceText<'_>,
     parsed: &Parsed,
-    quality: Quality,
+    quality: TextState,
     schema: impl Fn(&Node) -> &'j Json,
     schemas: &[&Json],
 ) {
@@ -53,8 +53,8 @@ pub(super) fn hide_secrets<'j>(
         hidden.extend(find_secrets(text, document, quality, schema(document)));
     }
     if parsed.is_broken {
-        let unread = find_secrets_in_lines(text, &open_names(schemas));
-        hidden.extend(unread.into_iter().filter(|range| {
+        let hidden_lines = find_secrets_in_lines(text, &open_names(schemas));
+        hidden.extend(hidden_lines.into_iter().filter(|range| {
             let next = parsed.documents.partition_point(|document| document.span.end < range.end);
             let next = parsed.documents.get(next);
             next.is_none_or(|document| document.span.start > range.start)
@@ -64,19 +64,26 @@ pub(super) fn hide_secrets<'j>(
 }
 
 /// The hidden parts of `node`, a value of `schema`.
-fn find_secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
+fn find_secrets(text: &str, node: &Node, quality: TextState, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
     let (open, hidden) = (OnceCell::new(), Vec::new());
-    let mut walk =
-        Walk { text, quality, schema, open_names: open, is_layered, is_misplaced: false, hidden };
+    let mut walk = MaskWalk {
+        text,
+        quality,
+        schema,
+        open_names: open,
+        is_layered,
+        is_misplaced: false,
+        hidden,
+    };
     walk.visit(node, node.span.start, schema);
     walk.hidden
 }
 
 /// Collects hidden parts.
-struct Walk<'t> {
+struct MaskWalk<'t> {
     text: &'t str,
-    quality: Quality,
+    quality: TextState,
     /// The schema of the document.
     schema: &'t Json,
     /// The names of fields that are shown anywhere. Computed when the first field is in a wrong
@@ -89,8 +96,8 @@ struct Walk<'t> {
     hidden: Vec<Range<usize>>,
 }
 
-impl Walk<'_> {
-    /// Adds the hidden parts of `node`, whose key ends at the byte `after`.
+impl MaskWalk<'_> {
+    /// Adds the hidden parts of `node`, whose key ends at the byte `key_end`.
     fn visit(&mut self, node: &Node, key_end: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
@@ -107,7 +114,8 @@ impl Walk<'_> {
                 entries.iter().for_each(|(key, value)| self.visit_entry(key, value, schema));
             }
             NodeValue::List(items) => {
-                // In the place of something else, the items are what it should be.
+                // A list in place of another value: its items are judged by the schema of that
+                // value.
                 let schema = schema.get("items").unwrap_or(schema);
                 items.iter().for_each(|item| self.visit(item, item.span.start, schema));
             }
@@ -124,20 +132,20 @@ impl Walk<'_> {
         }
     }
 
-    fn names_shown(&self) -> &BTreeSet<String> {
+    fn shown_names(&self) -> &BTreeSet<String> {
         self.open_names.get_or_init(|| open_names(&[self.schema]))
     }
 
     fn visit_entry(&mut self, key: &MappingKey, value: &Node, schema: &Json) {
-        let plain = text::snake_case(&key.name);
+        let snake_name = text::snake_case(&key.name);
         let properties = &schema["properties"];
-        let property = properties.get(&key.name).or_else(|| properties.get(&plain));
+        let property = properties.get(&key.name).or_else(|| properties.get(&snake_name));
         // Of values below names that are free, only mappings are known.
         let free = schema.get("additionalProperties").filter(|free| free.is_object());
         let property = property.or(free.filter(|free| free.get("properties").is_some()));
-        match property.map(|property| (property, Field::of(property).secrecy())) {
+        match property.map(|property| (property, Field::from_schema(property).secrecy())) {
             Some((property, Secrecy::Open))
-                if !self.is_misplaced || self.names_shown().contains(&key.name) =>
+                if !self.is_misplaced || self.shown_names().contains(&key.name) =>
             {
                 self.visit(value, key.span.end, property);
             }
@@ -150,7 +158,7 @@ impl Walk<'_> {
                 && (self.is_harmless_unknown(key, value, schema)
                     || is_plain_scalar(value)
                         && schema.get("properties").is_some()
-                        && (self.names_shown().contains(&key.name)
+                        && (self.shown_names().contains(&key.name)
                             || matches!(value.data, NodeValue::Null | NodeValue::Bool(_)))) =>
             {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
@@ -165,14 +173,14 @@ impl Walk<'_> {
             None if matches!(
                 value.data,
                 NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable
-            ) && self.names_shown().contains(&key.name)
-                && let Some(property) = property_named(self.schema, &key.name) =>
+            ) && self.shown_names().contains(&key.name)
+                && let Some(property) = find_property(self.schema, &key.name) =>
             {
                 let outer = std::mem::replace(&mut self.is_misplaced, true);
                 self.visit(value, key.span.end, property);
                 self.is_misplaced = outer;
             }
-            None if key.name == MERGE && is_alias(self.text, key.span.end, &value.span) => {}
+            None if key.name == MERGE_KEY && is_alias(self.text, key.span.end, &value.span) => {}
             _ => {
                 self.hidden.push(value_range(self.text, key.span.end, &value.span));
                 self.hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
@@ -207,11 +215,11 @@ impl Walk<'_> {
         {
             return items.iter().for_each(|item| self.hide_address(item.span.start, item));
         }
-        let written = self.text.get(range.clone()).unwrap_or_default();
-        let quote = written.chars().next().filter(|c| matches!(c, '\'' | '"'));
-        let inner = quote
-            .map_or(written, |quote| written.trim_start_matches(quote).trim_end_matches(quote));
-        let start = range.start + (written.len() - inner.len()) / 2;
+        let quoted = self.text.get(range.clone()).unwrap_or_default();
+        let quote = quoted.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        let inner =
+            quote.map_or(quoted, |quote| quoted.trim_start_matches(quote).trim_end_matches(quote));
+        let start = range.start + (quoted.len() - inner.len()) / 2;
         match judge::address_secrets(inner).filter(|_| value.text() == Some(inner)) {
             Some(secrets) => self
                 .hidden
@@ -223,7 +231,7 @@ impl Walk<'_> {
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
     fn hide_other_lines(&mut self, node: &Node, key_end: usize) {
-        if self.quality == Quality::Loaded
+        if self.quality == TextState::Loaded
             && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
         {
             return;
@@ -246,14 +254,14 @@ fn is_plain_scalar(node: &Node) -> bool {
 /// True if it certainly is or contains a credential. A credential at its place in a URL is hidden
 /// without the rest of the URL.
 fn is_credential(node: &Node) -> bool {
-    node.text().and_then(judge::credential).is_some_and(|what| what != Credential::Password)
+    node.text().and_then(judge::find_credential).is_some_and(|what| what != Credential::Password)
 }
 
 /// The value of a key that ends at `key_end`, from the colon on: a secret that begins with `&` or
 /// `!` looks like an anchor or tag.
 fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
-    let whole = text.get(key_end..value.end).unwrap_or_default();
-    let rest = whole.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
+    let after_key = text.get(key_end..value.end).unwrap_or_default();
+    let rest = after_key.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
     // A collection in block style ends at the next token.
     let start = value.end - rest.len();
     start..start + rest.trim_end().len()
@@ -286,12 +294,12 @@ fn properties_start(text: &str, value_start: usize) -> usize {
 /// True if a value of `schema` may contain a secret: a sensitive field, or an unknown field.
 pub(super) fn may_be_secret(schema: &Json) -> bool {
     let properties = schema["properties"].as_object();
-    let is_free = properties.is_none()
+    let has_no_constraint = properties.is_none()
         && (schema.get("type").is_none() || schema["type"].to_string().contains("object"))
-        && ["enum", "const", "anyOf", "oneOf"].iter().all(|one| schema.get(one).is_none());
+        && ["enum", "const", "anyOf", "oneOf"].iter().all(|keyword| schema.get(keyword).is_none());
     let fields = properties.into_iter().flatten().filter(|(name, _)| *name != "extra");
-    is_free
-        || Field::of(schema).secrecy() != Secrecy::Open
+    has_no_constraint
+        || Field::from_schema(schema).secrecy() != Secrecy::Open
         || fields.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
 }
 
@@ -305,11 +313,11 @@ fn takes_scalars(schema: &Json) -> bool {
 }
 
 /// The first field of this name in `schema` at any depth.
-fn property_named<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
+fn find_property<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
     let properties = schema["properties"].as_object();
     let mut inner = properties.into_iter().flat_map(|all| all.values()).chain(schema.get("items"));
-    let here = properties.and_then(|all| all.get(name));
-    here.or_else(|| inner.find_map(|inner| property_named(inner, name)))
+    let own_property = properties.and_then(|all| all.get(name));
+    own_property.or_else(|| inner.find_map(|inner| find_property(inner, name)))
 }
 
 /// True if the value of a key that ends at `key_end` is only the name of an anchor.
@@ -335,7 +343,7 @@ fn open_names(schemas: &[&Json]) -> BTreeSet<String> {
 fn collect_names(schema: &Json, open: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {
     for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten()
     {
-        let is_open = Field::of(property).secrecy() == Secrecy::Open && name != "extra";
+        let is_open = Field::from_schema(property).secrecy() == Secrecy::Open && name != "extra";
         if is_open { &mut *open } else { &mut *secret }.insert(name.clone());
         if is_open {
             collect_names(property, open, secret);

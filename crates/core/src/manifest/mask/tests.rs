@@ -93,7 +93,7 @@ fn with_a_tree_open_fields_are_shown() {
         ("s", "***"),
     ] {
         let parsed = crate::yaml::parse(text);
-        let mut hidden = find_secrets(text, &parsed.documents[0], Quality::Doubtful, &schema);
+        let mut hidden = find_secrets(text, &parsed.documents[0], TextState::Doubtful, &schema);
         hidden.retain(|range| !range.is_empty());
         hidden.sort_by_key(|range| range.start);
         assert_eq!(mask_ranges(text, &hidden), left, "{text}");

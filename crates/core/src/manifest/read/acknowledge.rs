@@ -27,15 +27,15 @@ struct PlainParts {
 impl DocumentReader<'_, '_> {
     /// The content of `document`.
     pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
-        let fits = self.refused.is_empty();
-        let parts: Option<PlainParts> = self.findings.deserialize(document, fits);
+        let is_valid = self.refused_pointers.is_empty();
+        let parts: Option<PlainParts> = self.findings.deserialize(document, is_valid);
         let (at, until) = (self.read_address(document), self.read_until(document));
         let [origin, until_origin] = ["at", "until"].map(|name| {
             let (key, _) = document.get(name)?;
             Some(self.origin(key.span.start))
         });
         let content = parts.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
-            Acknowledgement { guard, at, at_most, until, reason, origin }
+            Acknowledgement { guard, selector: at, max_objects: at_most, until, reason, origin }
         });
         let until = until.zip(until_origin).map(|(value, origin)| Sourced { value, origin });
         Document::Acknowledge(Box::new(DocumentAcknowledgement { content, until }))
@@ -47,7 +47,7 @@ impl DocumentReader<'_, '_> {
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
         let (path, section_and_entry) = text.split_once('#').unwrap_or((text, ""));
         let section = section_and_entry.split('/').next().unwrap_or(section_and_entry);
-        let sections: Vec<_> = catalogue::everywhere().map(|kind| kind.section).collect();
+        let sections: Vec<_> = catalogue::all_sections().map(|kind| kind.section).collect();
         let parts = section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
         let mut report = |texts, words: Words<'_>| {
             self.findings.report(texts, node.span.clone(), words);

@@ -9,11 +9,11 @@ use super::{
     extra,
     paths::{DocumentPath, PATHS},
     templates,
-    unfilled::Place,
+    unfilled::TextPlace,
 };
 use crate::{
     catalogue::{self, words},
-    desired::{ContainerLife, Declared, EntryPresence, PROJECTS, Unlisted},
+    desired::{ContainerLife, Declared, EntryPresence, PROJECTS_KEY, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
@@ -32,7 +32,7 @@ struct FoundFields<'n> {
 }
 
 impl FoundFields<'_> {
-    fn has(&self, name: &str) -> bool {
+    fn has_field(&self, name: &str) -> bool {
         self.fields.iter().any(|(other, _)| *other == name)
     }
 }
@@ -71,16 +71,18 @@ impl DocumentReader<'_, '_> {
         body.sections.sort_by_key(|section| section.kind.section);
         for (key, node) in document["unlisted"].entries() {
             let section =
-                catalogue::section(self.scope, &key.name).filter(|of| of.allows_unlisted());
-            let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
-            let projects = is_projects.then_some(PROJECTS);
-            if let Some(listed) = section.map(|of| of.section).or(projects) {
-                body.unlisted.insert(listed, self.with_key_origin(key, parse_policy(node)));
+                catalogue::section(self.scope, &key.name).filter(|kind| kind.allows_unlisted());
+            let is_projects = self.scope == Scope::Group && key.name == PROJECTS_KEY;
+            let projects = is_projects.then_some(PROJECTS_KEY);
+            if let Some(policy_name) = section.map(|kind| kind.section).or(projects) {
+                body.unlisted.insert(policy_name, self.with_key_origin(key, parse_policy(node)));
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
             self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
-            body.unlisted.entry(PROJECTS).or_insert(self.with_key_origin(key, parse_policy(node)));
+            body.unlisted
+                .entry(PROJECTS_KEY)
+                .or_insert(self.with_key_origin(key, parse_policy(node)));
         }
         body
     }
@@ -125,7 +127,14 @@ impl DocumentReader<'_, '_> {
             }
         };
         let key = OnceLock::from(String::new());
-        let part = SectionPart { origin: origin.clone(), state, validity, has_forms, fields, key };
+        let part = SectionPart {
+            origin: origin.clone(),
+            state,
+            validity,
+            has_templates_or_changes: has_forms,
+            fields,
+            key,
+        };
         DocumentSection { kind, origin, parts: vec![part] }
     }
 
@@ -139,19 +148,26 @@ impl DocumentReader<'_, '_> {
         let origin = self.origin(node.beginning());
         let mut found = self.read_fields(section, node);
         let validity = self.validity_of(section, || format!("/{}/{index}", section.section));
-        if validity != Validity::Whole {
+        if validity != Validity::Full {
             self.add_misnamed(section, node, &mut found);
         }
         for name in section.identity {
             let default = section.table().get(name).and_then(|spec| spec.schema.get("default"));
-            if let Some(default) = default.filter(|_| !found.has(name)) {
+            if let Some(default) = default.filter(|_| !found.has_field(name)) {
                 let value = default.clone().into();
                 found.fields.push((name, Sourced { value, origin: origin.clone() }));
             }
         }
         let FoundFields { fields, has_forms } = found;
         let fields = fields.into_iter().collect();
-        SectionPart { origin, state, validity, has_forms, fields, key: OnceLock::new() }
+        SectionPart {
+            origin,
+            state,
+            validity,
+            has_templates_or_changes: has_forms,
+            fields,
+            key: OnceLock::new(),
+        }
     }
 
     /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or
@@ -164,18 +180,18 @@ impl DocumentReader<'_, '_> {
     ) {
         let schema = &section.table().schema;
         let names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
-        let needed: Vec<_> =
+        let required_names: Vec<_> =
             texts(&schema["required"]).chain(section.identity.iter().copied()).collect();
         let entries = node.entries();
         for (key, value) in entries.iter().filter(|(key, _)| !names.contains(&&*key.name)) {
             let field = words::suggest_field(schema, section.section, &key.name, &names);
-            let name =
-                field.or_else(|| section.identity.iter().copied().find(|name| !found.has(name)));
-            let name = name.filter(|name| needed.contains(name) && !found.has(name));
+            let name = field
+                .or_else(|| section.identity.iter().copied().find(|name| !found.has_field(name)));
+            let name = name.filter(|name| required_names.contains(name) && !found.has_field(name));
             let Some(name) = name else { continue };
             // As in `- LOG_LEVEL: debug`.
-            let is_word = words::alias_in(schema, &[section.section], &key.name).is_some();
-            let is_pair = field.is_none() && !is_word && entries.len() == 1;
+            let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
+            let is_pair = field.is_none() && !is_alias && entries.len() == 1;
             let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
             found.fields.push((name, self.with_key_origin(key, value.into())));
         }
@@ -187,17 +203,17 @@ impl DocumentReader<'_, '_> {
         self.add_fields(section.table(), "", node, &mut found);
         for (key, value) in node.entries() {
             if let Some(spec) = section.table().get(&key.name) {
-                self.check_filled(Place::of(spec), key, value, &spec.schema);
+                self.check_filled(TextPlace::for_field(spec), key, value, &spec.schema);
             }
         }
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
-            let refused = extra::check_extra_key(section, &key.name, key.span.clone()).err();
-            if let Some(fault) = refused.or_else(|| extra::find_malformed(value)) {
+            let key_fault = extra::check_extra_key(section, &key.name, key.span.clone()).err();
+            if let Some(fault) = key_fault.or_else(|| extra::find_malformed(value)) {
                 self.findings.push(fault);
                 continue;
             }
-            self.check_other_value(Place::Extra, key, value);
+            self.check_other_value(TextPlace::Extra, key, value);
             let value = value.to_json();
             found.has_forms |= has_reference(&value);
             found.fields.push((&key.name, self.with_key_origin(key, value.into())));
@@ -251,5 +267,5 @@ fn read_value(spec: &Spec, node: &Node) -> Value {
 /// `{env: NAME}` or `{file: PATH}`.
 pub(super) fn parse_reference(node: &Node) -> Option<Reference> {
     let [(key, value)] = node.entries() else { return None };
-    Reference::of(&key.name, value.text()?.to_owned())
+    Reference::parse(&key.name, value.text()?.to_owned())
 }

@@ -85,7 +85,7 @@ pub(in crate::manifest) struct LayerBody {
     /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
     /// Once merged: the secrets whose names were filled in.
-    pub(in crate::manifest) named: BTreeSet<FilledName>,
+    pub(in crate::manifest) filled_names: BTreeSet<FilledName>,
 }
 
 /// A secret whose name was filled in.
@@ -104,7 +104,7 @@ pub(in crate::manifest) struct Uses {
     /// The position.
     pub(in crate::manifest) origin: Origin,
     /// Whether they are added to the profiles of lower layers.
-    pub(in crate::manifest) is_added: bool,
+    pub(in crate::manifest) adds_to_lower: bool,
     /// Their names; a later one outranks an earlier one.
     pub(in crate::manifest) names: Vec<Sourced<Arc<str>>>,
 }
@@ -129,7 +129,7 @@ pub(in crate::manifest) struct SectionPart {
     /// The extent to which its schema accepts it.
     pub(in crate::manifest) validity: Validity,
     /// Whether a field contains a template or a change of a list: see [`templates`](super::templates).
-    pub(in crate::manifest) has_forms: bool,
+    pub(in crate::manifest) has_templates_or_changes: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: Declared,
     /// See [`SectionPart::key`].
@@ -140,11 +140,11 @@ pub(in crate::manifest) struct SectionPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Validity {
     /// Its kind does not check it.
-    Refused,
+    Unchecked,
     /// All but values of known fields.
-    Names,
+    NamesOnly,
     /// All of it.
-    Whole,
+    Full,
 }
 
 /// The state of an entry.
@@ -169,10 +169,10 @@ impl SectionPart {
 
 /// The identity of an entry with these fields.
 pub(in crate::manifest) fn identity(
-    of: kind::Section,
+    section: kind::Section,
     field: &dyn Fn(&str) -> Option<Value>,
 ) -> kind::Identity {
-    of.rules().identify(of, &|name| {
+    section.rules().identify(section, &|name| {
         Some(Cow::Owned(match field(name)? {
             Value::Plain(json) => json,
             // A reference to a secret is the text of the reference.

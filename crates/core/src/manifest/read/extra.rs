@@ -24,17 +24,17 @@ use crate::{
 };
 
 /// Names that address, select, impersonate or force in any operation.
-const RESERVED: &str = "access_token filter force id job_token namespace namespace_id path \
+const RESERVED_NAMES: &str = "access_token filter force id job_token namespace namespace_id path \
     private_token sudo user_id username";
 
 /// Names of the visibility in older releases of the service.
-const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
+const OLD_VISIBILITY_NAMES: [&str; 2] = ["public", "visibility_level"];
 
 /// The parameters of the operations that write a section.
 static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
-        let names = catalogue::everywhere().map(|section| {
-            let parameters = operations_of(section).flat_map(parameters);
+        let names = catalogue::all_sections().map(|section| {
+            let parameters = writing_operations(section).flat_map(parameters);
             let names = parameters.map(|parameter| parameter.name).collect();
             ((section.home.scope, section.section), names)
         });
@@ -42,28 +42,24 @@ static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static st
     });
 
 /// The operations that write `section`.
-fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
+fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operation> {
     let home = section.home;
     let Operations { create, edit, delete, .. } = home.operations;
     let home_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
-    let writes = operations::all()
+    let write_rows = operations::all_operations()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
-    writes.filter(move |row| {
-        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section))
+    write_rows.filter(move |row| {
+        row.fields.is_some_and(|(section_key, _)| section_key == (home.scope, section.section))
             || home_rows.contains(row)
     })
 }
 
-/// Whether `written` is allowed below the `extra:` of `section`.
+/// Checks that `key` is allowed below the `extra:` of a section.
 ///
 /// # Errors
 /// The fault at `at`. It quotes only names of undrift and the service.
-pub(super) fn check_extra_key<A>(
-    kind: Section,
-    written: &str,
-    at: A,
-) -> Result<(), LocatedFault<A>> {
-    let (name, section, scope) = (parameter_name(written), kind.section, kind.home.scope);
+pub(super) fn check_extra_key<A>(kind: Section, key: &str, at: A) -> Result<(), LocatedFault<A>> {
+    let (name, section, scope) = (parameter_name(key), kind.section, kind.home.scope);
     let (container, _) = catalogue::container(scope);
     let mut words: [(&str, &dyn Display); 3] =
         [("name", &name), ("section", &section), ("field", &"")];
@@ -80,10 +76,10 @@ pub(super) fn check_extra_key<A>(
             words[1].1 = &container.section;
             texts::EXTRA_KNOWN
         }
-        None if VISIBILITY.contains(&&*name) => texts::EXTRA_VISIBILITY,
+        None if OLD_VISIBILITY_NAMES.contains(&&*name) => texts::EXTRA_VISIBILITY,
         None if name.starts_with('_') => texts::EXTRA_UNDERSCORE,
         None if name == "path" => texts::EXTRA_PATH,
-        None if RESERVED.split(' ').any(|reserved| reserved == name)
+        None if RESERVED_NAMES.split(' ').any(|reserved| reserved == name)
             || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name)) =>
         {
             texts::EXTRA_RESERVED
@@ -104,9 +100,9 @@ pub(super) fn find_malformed(value: &Node) -> Option<LocatedFault> {
             "text" if has_braces(value) => ("template", "{text: '...'}"),
             _ => return None,
         };
-        let is_whole =
+        let is_well_formed =
             entries.len() == 1 && !matches!(value.data, NodeValue::List(_) | NodeValue::Map(_));
-        (!is_whole).then_some((key, form))
+        (!is_well_formed).then_some((key, form))
     });
     let Some((key, (what, form))) = found else {
         return value.children().find_map(find_malformed);
@@ -125,9 +121,8 @@ fn has_braces(value: &Node) -> bool {
 
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be
 /// ignored.
-fn parameter_name(written: &str) -> String {
-    written
-        .trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
+fn parameter_name(key: &str) -> String {
+    key.trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])
         .next()
         .unwrap_or_default()
@@ -153,7 +148,8 @@ mod tests {
 
     /// The operations that write a section, found by their paths.
     fn writes(section: &str) -> Vec<&'static Operation> {
-        let rows = operations::all().filter(|op| matches!(op, AnyOp::Write(_))).map(AnyOp::row);
+        let rows =
+            operations::all_operations().filter(|op| matches!(op, AnyOp::Write(_))).map(AnyOp::row);
         let is_written = |row: &&Operation| match section {
             "settings" => {
                 ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)
@@ -176,16 +172,17 @@ mod tests {
 
     #[test]
     fn no_parameter_of_an_operation_is_allowed_below_extra() {
-        let fielded = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
-        for kind in catalogue::sections(Scope::Project).filter(fielded) {
+        let has_fields = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
+        for kind in catalogue::sections(Scope::Project).filter(has_fields) {
             let (section, rows) = (kind.section, writes(kind.section));
             assert!(!rows.is_empty(), "{section}");
-            let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
-            let own = kind.table().specs().iter().map(|spec| spec.name);
-            for name in taken
-                .chain(own)
-                .chain(RESERVED.split(' '))
-                .chain(VISIBILITY)
+            let parameter_names =
+                rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
+            let field_names = kind.table().specs().iter().map(|spec| spec.name);
+            for name in parameter_names
+                .chain(field_names)
+                .chain(RESERVED_NAMES.split(' '))
+                .chain(OLD_VISIBILITY_NAMES)
                 .chain(["_method", "_", "state"])
             {
                 for written in [

@@ -18,19 +18,19 @@ use crate::{
 };
 
 /// The maximum size of a manifest in bytes.
-pub const MAX_FILE: u64 = 1 << 20;
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The maximum number of manifests.
 pub const MAX_FILES: usize = 200_000;
 
 /// The maximum size of all manifests together in bytes.
-pub const MAX_TOTAL: u64 = 256 << 20;
+pub const MAX_TOTAL_BYTES: u64 = 256 << 20;
 
 /// The maximum depth of nested folders.
-const MAX_DEPTH: usize = 64;
+const MAX_FOLDER_DEPTH: usize = 64;
 
 /// Files at the root, and at the top of the named folder, that are not manifests.
-pub const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
+pub const RESERVED_FILES: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(in crate::manifest) struct ManifestFile {
 
 impl ManifestFile {
     /// A file with `text` that does not exist on disk.
-    pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
+    pub(in crate::manifest) fn from_text(name: FileName, text: String) -> Self {
         Self { name, path: PathBuf::new(), is_named: true, replacement: Some(text) }
     }
 
@@ -69,14 +69,17 @@ impl ManifestFile {
 pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
     let fault = |code, message: String, help: Option<&str>| {
         Box::new(
-            Diagnostic::error(code, message).at(SourceLocation::file(name.clone())).help_if(help),
+            Diagnostic::error(code, message)
+                .at_place(SourceLocation::file(name.clone()))
+                .help_if(help),
         )
     };
     let mut bytes = Vec::new();
-    let read =
-        std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
-    read.map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
-    if bytes.len() as u64 > MAX_FILE {
+    let read_count = std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    read_count
+        .map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(fault(
             "too-large",
             "the file is larger than 1 MiB".into(),
@@ -107,62 +110,62 @@ pub(in crate::manifest) fn special_file_type(path: &Path) -> std::io::Result<Opt
 
 /// True if a file with this name is a manifest, unless it is hidden or reserved.
 pub fn is_manifest_name(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// `named` if it is a folder, otherwise the folder that contains it.
-pub fn folder_of(named: &Path) -> &Path {
-    if !named.is_file() {
-        return named;
+/// `path` if it is a folder, otherwise the folder that contains the file.
+pub fn folder_of(path: &Path) -> &Path {
+    if !path.is_file() {
+        return path;
     }
-    let parent = named.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
 
 /// Every manifest of `root`, ordered by name. Without an `undrift.yaml`, a named file is the only
 /// one.
 pub(in crate::manifest) fn find(
-    named: &Path,
+    named_path: &Path,
     root: &Root,
     environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
 ) -> Vec<ManifestFile> {
-    let name = environment.display_path(named).into();
+    let name = environment.display_path(named_path).into();
     let named_file =
-        ManifestFile { name, path: named.to_owned(), is_named: true, replacement: None };
-    if named.is_file() && !root.is_configured {
+        ManifestFile { name, path: named_path.to_owned(), is_named: true, replacement: None };
+    if named_path.is_file() && !root.is_configured {
         return vec![named_file];
     }
     let mut search = ManifestSearch {
         root,
-        named: canonical_path(named),
+        named_path: canonical_path(named_path),
         files: Vec::new(),
-        bytes: 0,
+        total_bytes: 0,
         diagnostics,
     };
-    search.search_folder(&root.folder, &RESERVED, 0);
+    search.search_folder(&root.folder, &RESERVED_FILES, 0);
     if !search.files.iter().any(|file| file.is_named) {
         // A hidden file or a file with another extension only counts if it is named.
-        if named.is_file() {
+        if named_path.is_file() {
             search.files.push(named_file);
-        } else if root.folder != named {
-            let folder = search.named.clone();
+        } else if root.folder != named_path {
+            let folder = search.named_path.clone();
             search.search_folder(&folder, &[], 0);
         }
     }
-    let ManifestSearch { mut files, bytes, .. } = search;
+    let ManifestSearch { mut files, total_bytes: bytes, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    let is_many = files.len() > MAX_FILES;
-    if is_many || bytes > MAX_TOTAL {
-        let what = if is_many { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
-        let message = format!("more than {what} manifests");
-        let large = Diagnostic::error("too-large", message);
-        diagnostics.push(large.help("name a folder that contains only the manifests"));
+    let has_too_many = files.len() > MAX_FILES;
+    if has_too_many || bytes > MAX_TOTAL_BYTES {
+        let limit = if has_too_many { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
+        let message = format!("more than {limit} manifests");
+        let too_large = Diagnostic::error("too-large", message);
+        diagnostics.push(too_large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
-        let none = Diagnostic::error("no-manifests", "this folder has no manifests")
-            .at(SourceLocation::file(environment.display_path(named)));
-        diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
+        let no_manifests = Diagnostic::error("no-manifests", "this folder has no manifests")
+            .at_place(SourceLocation::file(environment.display_path(named_path)));
+        diagnostics.push(no_manifests.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files
 }
@@ -187,10 +190,10 @@ pub(in crate::manifest) fn replace_texts(
 }
 
 /// The canonical path of the folder or file. If the file itself is a link, it is not followed.
-fn canonical_path(named: &Path) -> PathBuf {
-    match named.file_name() {
-        Some(name) if named.is_file() => canonical_path(folder_of(named)).join(name),
-        _ => named.canonicalize().unwrap_or_else(|_| named.to_owned()),
+fn canonical_path(path: &Path) -> PathBuf {
+    match path.file_name() {
+        Some(name) if path.is_file() => canonical_path(folder_of(path)).join(name),
+        _ => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
     }
 }
 
@@ -198,9 +201,9 @@ fn canonical_path(named: &Path) -> PathBuf {
 struct ManifestSearch<'d> {
     root: &'d Root,
     /// The canonical named path.
-    named: PathBuf,
+    named_path: PathBuf,
     files: Vec<ManifestFile>,
-    bytes: u64,
+    total_bytes: u64,
     diagnostics: &'d mut Diagnostics,
 }
 
@@ -213,7 +216,8 @@ impl ManifestSearch<'_> {
                 _ => format!("cannot read the folder: {error}"),
             };
             let unreadable = Diagnostic::error("unreadable", message);
-            self.diagnostics.push(unreadable.at(SourceLocation::file(self.root.name(folder))));
+            self.diagnostics
+                .push(unreadable.at_place(SourceLocation::file(self.root.name(folder))));
         }
     }
 
@@ -223,10 +227,10 @@ impl ManifestSearch<'_> {
         reserved: &[&str],
         depth: usize,
     ) -> std::io::Result<()> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_FOLDER_DEPTH {
             return Err(std::io::Error::other("folders lie too deep in each other"));
         }
-        let real = folder.canonicalize()?;
+        let real_folder = folder.canonicalize()?;
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let file_name = entry.file_name().to_string_lossy().into_owned();
@@ -238,12 +242,12 @@ impl ManifestSearch<'_> {
             } else if kind.is_file()
                 && is_manifest_name(file_name.as_ref())
                 && !reserved.contains(&file_name.as_str())
-                && !(real == self.named && RESERVED.contains(&file_name.as_str()))
+                && !(real_folder == self.named_path && RESERVED_FILES.contains(&file_name.as_str()))
             {
-                self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
+                self.total_bytes = self.total_bytes.saturating_add(entry.metadata()?.len());
                 let path = entry.path();
                 let name = self.root.name(&path).into();
-                let is_named = real.join(entry.file_name()).starts_with(&self.named);
+                let is_named = real_folder.join(entry.file_name()).starts_with(&self.named_path);
                 self.files.push(ManifestFile { name, path, is_named, replacement: None });
             }
         }

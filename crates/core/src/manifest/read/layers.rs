@@ -7,7 +7,7 @@ use super::{
     Document, DocumentReader,
     container::parse_reference,
     document::{LayerBody, Rule, Uses},
-    unfilled::Place,
+    unfilled::TextPlace,
 };
 use crate::{
     address::Globs,
@@ -32,11 +32,11 @@ impl DocumentReader<'_, '_> {
             self.with_key_origin(key, globs)
         });
         let paths = self.read_globs(matches.get("path")?.1);
-        let includes = document["undeclared"].text() == Some(INCLUDE);
+        let includes_undeclared = document["undeclared"].text() == Some(INCLUDE);
         Some(Document::Rule(Box::new(Rule {
             paths,
             except,
-            includes_undeclared: includes,
+            includes_undeclared,
             ..self.read_rule(key, document)
         })))
     }
@@ -45,10 +45,10 @@ impl DocumentReader<'_, '_> {
     pub(super) fn read_profile(&mut self, document: &Node) -> Option<Document> {
         let (key, name) = document.get("name")?;
         let profile = Some(name.text()?.into());
-        let needs = self.read_names(&document["needs"]);
+        let required_params = self.read_names(&document["needs"]);
         Some(Document::Rule(Box::new(Rule {
             profile,
-            required_params: needs,
+            required_params,
             ..self.read_rule(key, document)
         })))
     }
@@ -89,7 +89,7 @@ impl DocumentReader<'_, '_> {
             self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
         let names = self.read_names(added_names.unwrap_or(node));
-        Uses { origin: self.origin(key.span.start), is_added: added_names.is_some(), names }
+        Uses { origin: self.origin(key.span.start), adds_to_lower: added_names.is_some(), names }
     }
 
     pub(super) fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
@@ -113,7 +113,7 @@ impl DocumentReader<'_, '_> {
                 self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
                 continue;
             }
-            self.check_other_value(Place::Param, key, node);
+            self.check_other_value(TextPlace::Param, key, node);
             params.insert(key.name.as_str().into(), self.with_key_origin(key, value));
         }
         params
@@ -129,15 +129,15 @@ impl DocumentReader<'_, '_> {
 
     /// A glob for paths, or a list of them.
     fn read_globs(&mut self, node: &Node) -> Globs {
-        let one = node.text().map(|_| node);
+        let single_glob = node.text().map(|_| node);
         let mut globs = Vec::new();
-        for node in one.into_iter().chain(node.items()) {
+        for node in single_glob.into_iter().chain(node.items()) {
             let Some(text) = node.text().filter(|text| !text.is_empty()) else { continue };
             if text.contains([' ', ';']) || text.contains(',') && !text.contains('{') {
                 self.findings.report(texts::BLANK_IN_GLOB, node.span.clone(), &[]);
                 continue;
             }
-            globs.extend(self.findings.glob(node, "paths", "acme/**"));
+            globs.extend(self.findings.check_glob(node, "paths", "acme/**"));
         }
         globs.into_iter().collect()
     }
@@ -145,7 +145,7 @@ impl DocumentReader<'_, '_> {
 
 /// The sections for which lower layers are ignored.
 fn read_ignored_layers(scope: Scope, node: &Node) -> Vec<&'static str> {
-    let names = catalogue::sections(scope).map(|of| of.section);
+    let names = catalogue::sections(scope).map(|kind| kind.section);
     let is_all = node.data == NodeValue::Bool(true);
     names
         .filter(|name| is_all || node.items().iter().any(|item| item.text() == Some(name)))

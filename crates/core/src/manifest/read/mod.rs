@@ -16,8 +16,8 @@ use document::Validity;
 use serde::Deserialize;
 
 use super::{
-    faults::{Findings, More, texts, words},
-    mask::{self, Quality},
+    faults::{Findings, HiddenFaults, texts, words},
+    mask::{self, TextState},
     schema::DocumentKind,
 };
 use crate::{
@@ -50,10 +50,10 @@ pub(super) struct ReadFile {
     pub(super) documents: Vec<Document>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The number of faults that are not in the diagnostics.
-    pub(super) hidden_faults: More,
+    pub(super) hidden_faults: HiddenFaults,
     /// Whether a document is missing among them that may be a rule.
     pub(super) is_partial: bool,
-    /// The sections that descriptions of kinds among them are about.
+    /// The sections of kind descriptions among the documents.
     pub(super) described: Vec<String>,
 }
 
@@ -90,12 +90,12 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> ReadFile {
     // Without a fault, each document was read.
     let is_partial = !findings.is_empty()
         && (rules.count() < count_rules(text)
-            || nodes
-                .iter()
-                .any(|node| node.get("kind").is_some() && DocumentKind::of(node).is_none()));
+            || nodes.iter().any(|node| {
+                node.get("kind").is_some() && DocumentKind::from_document(node).is_none()
+            }));
     findings.explain_slips(text);
     if !findings.is_empty() {
-        hide_manifest_secrets(&mut source, &parsed, Quality::Doubtful);
+        hide_manifest_secrets(&mut source, &parsed, TextState::Doubtful);
     }
     let (diagnostics, more) = findings.place(&source);
     ReadFile { documents, diagnostics, hidden_faults: more, is_partial, described }
@@ -129,12 +129,13 @@ fn count_rules(text: &str) -> usize {
 pub(super) fn hide_manifest_secrets(
     source: &mut SourceText<'_>,
     parsed: &Parsed,
-    quality: Quality,
+    quality: TextState,
 ) {
     let project = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
-    let schema_of =
-        |document: &Node| &*DocumentKind::of(document).unwrap_or(project).checker().schema;
+    let schema_of = |document: &Node| {
+        &*DocumentKind::from_document(document).unwrap_or(project).checker().schema
+    };
     mask::hide_secrets(source, parsed, quality, schema_of, &schemas);
 }
 
@@ -145,7 +146,7 @@ struct DocumentReader<'r, 's> {
     scope: Scope,
     layer: Layer,
     /// JSON pointers to the values that the schema refuses.
-    refused: BTreeSet<String>,
+    refused_pointers: BTreeSet<String>,
     findings: &'r mut Findings,
 }
 
@@ -173,7 +174,8 @@ fn read_documents(
         DocumentKind::Defaults(_) => Layer::Defaults,
         DocumentKind::Profile(_) => Layer::Profile,
     };
-    let mut reader = DocumentReader { source, is_named, scope, layer, refused, findings };
+    let mut reader =
+        DocumentReader { source, is_named, scope, layer, refused_pointers: refused, findings };
     let document = match kind {
         DocumentKind::Container(_) => return reader.read_containers(node),
         DocumentKind::Defaults(_) => reader.read_defaults(node),
@@ -217,10 +219,10 @@ fn read_kind(
         }
         return None;
     };
-    let kind = DocumentKind::of(document);
+    let kind = DocumentKind::from_document(document);
     if kind.is_none() && node.data != NodeValue::Unreadable {
         let text = node.text().unwrap_or_default();
-        let help = if let Some(alias) = words::alias(&["kind"], text) {
+        let help = if let Some(alias) = words::find_alias(&["kind"], text) {
             alias.help()
         } else if document.get("metadata").is_some() {
             MOVE.to_owned()
@@ -262,7 +264,7 @@ fn suggest_first_line(document: &Node) -> String {
     if !entries.is_empty() && entries.iter().all(|(key, _)| key.name.starts_with('.')) {
         return "share it as a `kind: Profile` and `uses: [NAME]`: an anchor holds within one document, and no key is hidden".to_owned();
     }
-    let has_section = catalogue::everywhere().any(|of| document.get(of.section).is_some());
+    let has_section = catalogue::all_sections().any(|of| document.get(of.section).is_some());
     match recognise_document("unnamed", document, "") {
         Some(sign) => format!("start the document with `kind: {}`", sign.what),
         None if has_section => "start the document with `kind: Project`".to_owned(),
@@ -273,13 +275,13 @@ fn suggest_first_line(document: &Node) -> String {
 /// The kind of documents that a word probably means.
 fn nearest_kind(text: &str) -> Option<&'static str> {
     let kinds = DocumentKind::names();
-    nearest(text, kinds.iter().copied()).or_else(|| words::option(text, kinds))
+    nearest(text, kinds.iter().copied()).or_else(|| words::find_option(text, kinds))
 }
 
 /// The section that a kind, in any spelling, is called after.
 fn find_section_named(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
-    let mut sections = catalogue::everywhere();
+    let mut sections = catalogue::all_sections();
     let of = sections.find(|of| word == of.section || word == snake_case(of.noun));
     of.map(|of| of.section)
 }
@@ -317,24 +319,24 @@ fn recognise_document(list: &str, document: &Node, name: &str) -> Option<&'stati
 impl DocumentReader<'_, '_> {
     /// How much of the part of `of` at `pointer` the schema does not refuse.
     fn validity_of(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
-        if self.refused.is_empty() {
-            return Validity::Whole;
+        if self.refused_pointers.is_empty() {
+            return Validity::Full;
         }
         let pointer = pointer();
         let below = format!("{pointer}/");
-        if self.refused.contains(&pointer) {
-            return Validity::Refused;
+        if self.refused_pointers.contains(&pointer) {
+            return Validity::Unchecked;
         }
-        let refused = self.refused.range(below.clone()..).inspect(|_| steps::step());
+        let refused = self.refused_pointers.range(below.clone()..).inspect(|_| steps::step());
         let mut inner = refused.map_while(|at| at.strip_prefix(&below)).peekable();
         if inner.peek().is_none() {
-            return Validity::Whole;
+            return Validity::Full;
         }
         let are_values = inner.all(|at| {
             let name = at.split('/').next().unwrap_or_default();
             section.table().get(name).is_some() && !section.identity.contains(&name)
         });
-        if are_values { Validity::Names } else { Validity::Refused }
+        if are_values { Validity::NamesOnly } else { Validity::Unchecked }
     }
 
     /// `value`, which is written at `key`.

@@ -79,7 +79,7 @@ impl DocumentReader<'_, '_> {
             .filter_map(|section| document.get(section.section))
             .flat_map(fields_at)
         {
-            if lookup.arrives_with.contains(&&*key.name) && node.data != NodeValue::Null {
+            if lookup.import_fields.contains(&&*key.name) && node.data != NodeValue::Null {
                 let words = words![name = key.name];
                 self.findings.report(texts::SHARED_SOURCE, key.span.clone(), words);
             }

@@ -26,12 +26,12 @@ pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
 }
 
 /// The keys that change the list of lower layers.
-pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
+pub(in crate::manifest) const CHANGE_KEYS: [&str; 2] = ["add", "remove"];
 
 /// The items of all lists in a list form.
 fn form_items(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
-    let has_form = [CHANGE, forms::CONDITION].iter().any(|keys| {
+    let has_form = [CHANGE_KEYS, forms::CONDITION_KEYS].iter().any(|keys| {
         entries
             .iter()
             .all(|(key, list)| keys.contains(&key.name.as_str()) && !list.items().is_empty())
@@ -42,7 +42,7 @@ fn form_items(node: &Node) -> Option<Vec<&Node>> {
 
 /// True if a condition on live values is in the place of a list.
 fn is_condition(node: &Node) -> bool {
-    forms::CONDITION.iter().any(|key| node.get(key).is_some())
+    forms::CONDITION_KEYS.iter().any(|key| node.get(key).is_some())
 }
 
 /// The forms in `node` that replace a value of `schema`, each with the end of its key before it.
@@ -51,17 +51,22 @@ pub(in crate::manifest) fn form_values<'n>(
     schema: &Json,
 ) -> Option<impl Iterator<Item = (usize, &'n Node)> + use<'n>> {
     let is_mapping = schema.get("properties").is_some();
-    let fits = if is_list(schema) {
+    let is_form = if is_list(schema) {
         form_items(node).is_some()
     } else {
         !is_mapping && template_text(node).is_some()
     };
-    fits.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
+    is_form.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
 }
 
-/// `document` as its schema sees it, if different: without templates, which may have any value, and with the
-/// items of a list form as a plain list. Its profiles may be an `added` list.
-pub(super) fn remove_forms(document: &Node, scope: Scope, added: bool) -> Option<Node> {
+/// `document` as its schema sees it, if different: without templates, which may have any value, and
+/// with the items of a list form as a plain list. If `allows_added_profiles`, its profiles may be
+/// an `add` list.
+pub(super) fn remove_forms(
+    document: &Node,
+    scope: Scope,
+    allows_added_profiles: bool,
+) -> Option<Node> {
     let params = std::iter::once(&document["params"]).chain(document[PATHS].children());
     let mut params = params.flat_map(Node::children);
     if !has_form(document) && params.all(|param| parse_reference(param).is_none()) {
@@ -71,7 +76,9 @@ pub(super) fn remove_forms(document: &Node, scope: Scope, added: bool) -> Option
     retain_entries(&mut document, |key, node| {
         match (catalogue::section(scope, &key.name), &*key.name) {
             (Some(section), _) => close_section_fields(section, node),
-            (None, "uses") if added && !is_condition(node) && form_items(node).is_some() => {
+            (None, "uses")
+                if allows_added_profiles && !is_condition(node) && form_items(node).is_some() =>
+            {
                 return close_list(&Json::Null, node);
             }
             (None, "params") => remove_references(node),

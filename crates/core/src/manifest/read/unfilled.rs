@@ -1,4 +1,4 @@
-//! Finds texts that look as if something were filled in, and are sent as they are written.
+//! Finds texts with placeholders of other tools, which undrift sends unchanged.
 
 use std::sync::LazyLock;
 
@@ -18,8 +18,8 @@ use crate::{
 /// The syntax of something that undrift does not fill in.
 #[derive(Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), default, deny_unknown_fields)]
-struct Row {
-    of: Vec<Place>,
+struct UnfilledSyntax {
+    of: Vec<TextPlace>,
     but: Option<Pattern>,
     text: Pattern,
     fault: [&'static str; 4],
@@ -28,7 +28,7 @@ struct Row {
 /// Where a text is written.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
+pub(super) enum TextPlace {
     /// In a field that takes no reference to a secret.
     Open,
     /// In a field that takes one.
@@ -39,9 +39,9 @@ pub(super) enum Place {
     Extra,
 }
 
-impl Place {
+impl TextPlace {
     /// The place of the values of a field.
-    pub(super) fn of(spec: &Spec) -> Self {
+    pub(super) fn for_field(spec: &Spec) -> Self {
         match spec.field.secrecy() {
             Secrecy::Open if !spec.has_secret_rows() => Self::Open,
             _ => Self::Secret,
@@ -49,28 +49,29 @@ impl Place {
     }
 }
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
+static ROWS: LazyLock<Vec<UnfilledSyntax>> =
+    LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
 
 impl DocumentReader<'_, '_> {
     /// Reports a credential in `value`, which no field of a kind has.
-    pub(super) fn check_other_value(&mut self, place: Place, key: &MappingKey, value: &Node) {
-        if let Some(what) = texts(value).into_iter().find_map(judge::credential) {
-            let words = words![name = key.name, what = what.noun()];
+    pub(super) fn check_other_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
+        if let Some(what) = texts(value).into_iter().find_map(judge::find_credential) {
+            let words = words![name = key.name, what = what.noun_phrase()];
             self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), words);
         }
         self.check_filled(place, key, value, &Json::Bool(true));
     }
 
-    /// Reports the first text in `value`, written at `key` and accepted by `schema`, that looks as if
-    /// something were filled in.
+    /// Reports the first text in `value` that contains a placeholder of another tool. `key` is its
+    /// key; `schema` must accept the value.
     pub(super) fn check_filled(
         &mut self,
-        place: Place,
+        place: TextPlace,
         key: &MappingKey,
         value: &Node,
         schema: &Json,
     ) {
-        let sign = texts(value).into_iter().find_map(|text| find(place, key, text));
+        let sign = texts(value).into_iter().find_map(|text| find_syntax(place, key, text));
         if let Some((row, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
             let [severity, code, message, help] = row.fault;
             let texts = [severity, code, message, help, ""];
@@ -81,12 +82,16 @@ impl DocumentReader<'_, '_> {
 }
 
 /// The first row that fits `text`, and the sign that it finds.
-fn find<'t>(place: Place, key: &MappingKey, text: &'t str) -> Option<(&'static Row, &'t str)> {
-    // Most texts have nothing of it, so they are not searched.
-    let is_odd = text.contains(['{', '$', '[', '<'])
+fn find_syntax<'t>(
+    place: TextPlace,
+    key: &MappingKey,
+    text: &'t str,
+) -> Option<(&'static UnfilledSyntax, &'t str)> {
+    // Most texts contain none of these characters, so they are not searched.
+    let may_match = text.contains(['{', '$', '[', '<'])
         || ["env", "file:", "vault:"].iter().any(|sign| text.starts_with(sign));
     let mut rows = ROWS.iter().filter(|row| {
-        is_odd
+        may_match
             && row.of.contains(&place)
             && !row.but.as_ref().is_some_and(|but| but.fits(&key.name))
     });

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{document_part, insert, layers, without_root_keys};
 use crate::{
     catalogue,
-    desired::PROJECTS,
+    desired::PROJECTS_KEY,
     field::Scope,
     kind::{Section, Shape},
     text::with_article,
@@ -88,7 +88,7 @@ pub(super) fn unlisted_schema(scope: Scope) -> Json {
         })
         .collect();
     if scope == Scope::Group {
-        properties.insert(PROJECTS.to_owned(), document_part("unlisted_projects").into());
+        properties.insert(PROJECTS_KEY.to_owned(), document_part("unlisted_projects").into());
     }
     let mut unlisted = document_part("unlisted");
     unlisted.insert("properties".into(), properties.into());
@@ -123,14 +123,14 @@ fn list_schema(section: Section) -> Json {
     let mut fields = entry_schema(section);
     // Editors would insert a default into every new entry.
     let (noun, only_edits) = (section.noun, section.only_edits());
-    let which = match only_edits {
+    let intro = match only_edits {
         true => format!("Whether the {noun} is managed (default: `present`)."),
         false => format!(
             "Whether the {noun} must exist (default: `present`). An `absent` one needs only its identity."
         ),
     };
     let state = format!(
-        "{which} An `unmanaged` one is managed elsewhere: it is not created, changed, removed or reported, and `*` in its identity matches any text."
+        "{intro} An `unmanaged` one is managed elsewhere: it is not created, changed, removed or reported, and `*` in its identity matches any text."
     );
     let states = ["present", "absent", "unmanaged"].into_iter();
     let states: Vec<_> = states.filter(|state| !only_edits || *state != "absent").collect();

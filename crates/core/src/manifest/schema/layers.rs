@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::{container::SchemaUse, document_part};
 use crate::{
-    field::ALIASES,
+    field::ALIASES_KEYWORD,
     schema,
     secret::Reference,
     value::{Json, Object, texts},
 };
 
-/// The value of `undeclared` with which a rule includes undeclared containers.
+/// The value of `undeclared` that makes a rule include undeclared containers.
 pub(in crate::manifest) const INCLUDE: &str = "include";
 
 /// The keys of any document that concern other layers, except `ignore_layers`.
@@ -27,7 +27,7 @@ pub(super) fn layering_keys(usage: SchemaUse) -> Object {
 /// Lets the parameters of `params` be references to secrets.
 pub(super) fn accept_references(params: &mut Json) {
     let param = &mut params["additionalProperties"];
-    *param = json!({"anyOf": [param.take(), schema::of::<Reference>().to_value()]});
+    *param = json!({"anyOf": [param.take(), schema::schema_of::<Reference>().to_value()]});
 }
 
 /// `ignore_layers: [SECTION, ...]`, or `true`.
@@ -47,7 +47,7 @@ pub(super) fn add_forms(schema: &mut Json) {
         return;
     }
     let types: Vec<&str> = texts(&schema["type"]).collect();
-    let instead = if types.contains(&"array") {
+    let alternative_forms = if types.contains(&"array") {
         let mut list = document_part("list_form");
         list["items"] = schema.get("items").cloned().unwrap_or(json!(true));
         let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
@@ -66,10 +66,10 @@ pub(super) fn add_forms(schema: &mut Json) {
     };
     let mut plain_form = std::mem::take(schema);
     let description = plain_form.as_object_mut().and_then(|plain| {
-        plain.remove(ALIASES);
+        plain.remove(ALIASES_KEYWORD);
         plain.remove("description")
     });
-    let choices: Vec<_> = std::iter::once(plain_form).chain(instead).collect();
+    let choices: Vec<_> = std::iter::once(plain_form).chain(alternative_forms).collect();
     *schema = json!({"anyOf": choices});
     if let Some(description) = description {
         schema["description"] = description;

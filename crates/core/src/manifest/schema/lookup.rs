@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CONFIG, DocumentKind, layers};
+use super::{CONFIG_CHECKER, DocumentKind, layers};
 use crate::{
     catalogue::{
         self,
@@ -20,33 +20,33 @@ pub struct NameDescription {
     /// The name with its parents; empty for a kind itself.
     pub name: String,
     /// Its description.
-    pub described: FieldReference,
+    pub field: FieldReference,
     /// The fields that creating an entry needs, as a sentence.
-    pub needs: Option<String>,
+    pub required_fields: Option<String>,
     /// The names below it.
-    pub within: Vec<String>,
+    pub inner_names: Vec<String>,
 }
 
 /// The description of `name` for each kind of document; equal ones are joined. It may start with a
 /// kind, as in `group settings.visibility` or `Defaults.match`.
 pub fn describe_name(name: &str) -> Vec<NameDescription> {
     let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
-    let (named, others): (Vec<_>, Vec<_>) =
+    let (named_kinds, others): (Vec<_>, Vec<_>) =
         DocumentKind::ALL.into_iter().partition(|kind| kind.name().eq_ignore_ascii_case(first));
-    let all = if named.is_empty() {
+    let all_descriptions = if named_kinds.is_empty() {
         // Rules have the same fields as groups and projects.
         let (containers, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|kind| matches!(kind, DocumentKind::Container(_)));
         let found = describe_in_kinds(containers, name);
         if found.is_empty() { describe_in_kinds(others, name) } else { found }
     } else {
-        describe_in_kinds(named, rest)
+        describe_in_kinds(named_kinds, rest)
     };
     let mut descriptions: Vec<NameDescription> = Vec::new();
-    for mut description in all {
+    for mut description in all_descriptions {
         let is_equal = |one: &&mut NameDescription| {
-            (&one.described, &one.needs, &one.within)
-                == (&description.described, &description.needs, &description.within)
+            (&one.field, &one.required_fields, &one.inner_names)
+                == (&description.field, &description.required_fields, &description.inner_names)
         };
         if let Some(one) = descriptions.iter_mut().find(is_equal) {
             // A rule for projects has the same name as one for groups.
@@ -59,7 +59,7 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
     if descriptions.is_empty() {
         descriptions.extend(describe_elsewhere("any entry or value", &layers::value_keys(), name));
     }
-    descriptions.extend(describe_elsewhere("`undrift.yaml`", &CONFIG.schema, name));
+    descriptions.extend(describe_elsewhere("`undrift.yaml`", &CONFIG_CHECKER.schema, name));
     descriptions
 }
 
@@ -77,7 +77,7 @@ fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Na
 /// Every name that [`describe_name`] knows, without a kind before it: of documents and of `undrift.yaml`.
 pub fn all_names() -> BTreeSet<String> {
     let mut names = document_names();
-    collect_names("", &CONFIG.schema, &mut names);
+    collect_names("", &CONFIG_CHECKER.schema, &mut names);
     names
 }
 
@@ -102,11 +102,12 @@ pub fn names_ending_in(name: &str) -> Vec<String> {
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
-    let of_groups = if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
-    let homes = vec![format!("`kind: {}`{of_groups}", kind.name())];
+    let rule_suffix =
+        if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
+    let homes = vec![format!("`kind: {}`{rule_suffix}", kind.name())];
     Some(NameDescription {
         homes,
-        needs: section.and_then(reference::needed_fields_sentence),
+        required_fields: section.and_then(reference::needed_fields_sentence),
         ..description
     })
 }
@@ -118,13 +119,14 @@ fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
         schema = mappings_in(property).find(|object| object["properties"].get(part).is_some())?;
         property = &schema["properties"][part];
     }
-    let within = mappings_in(property).filter_map(|object| object["properties"].as_object());
+    let inner_mappings =
+        mappings_in(property).filter_map(|object| object["properties"].as_object());
     Some(NameDescription {
         homes: Vec::new(),
         name: name.to_owned(),
-        described: reference::describe(property, schema),
-        needs: None,
-        within: within.flat_map(|properties| properties.keys().cloned()).collect(),
+        field: reference::describe(property, schema),
+        required_fields: None,
+        inner_names: inner_mappings.flat_map(|properties| properties.keys().cloned()).collect(),
     })
 }
 

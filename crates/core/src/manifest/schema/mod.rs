@@ -116,11 +116,11 @@ static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     })
 });
 
-type ByName<T> = BTreeMap<(Scope, &'static str), T>;
+type BySection<T> = BTreeMap<(Scope, &'static str), T>;
 
 /// The validators of sections, by scope and name.
-static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
-    let sections = catalogue::everywhere().map(|section| {
+static SECTION_VALIDATORS: LazyLock<BySection<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
+    let sections = catalogue::all_sections().map(|section| {
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
             Checker::build_validator(&container::section_schema(section, SchemaUse::Reading))
         }));
@@ -131,14 +131,15 @@ static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
 
 /// The validator of a section.
 fn section_validator(section: Section) -> &'static Validator<Tree> {
-    &SECTIONS[&(section.home.scope, section.section)]
+    &SECTION_VALIDATORS[&(section.home.scope, section.section)]
 }
 
 /// `undrift.yaml`.
-pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
+pub(super) static CONFIG_CHECKER: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
 
 /// A description file.
-pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
+pub(super) static DESCRIPTION_CHECKER: LazyLock<Checker> =
+    LazyLock::new(|| Checker::new(description()));
 
 /// The kind of a document, and for rules their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,12 +184,12 @@ impl DocumentKind {
     }
 
     /// The kind in `document`, if it is a known one.
-    pub(super) fn of(document: &Node) -> Option<Self> {
+    pub(super) fn from_document(document: &Node) -> Option<Self> {
         let kind = document["kind"].text()?;
         let is_for_groups = document["for"].text() == Some(Scope::Group.document());
         Self::ALL.into_iter().find(|candidate| {
             let fits =
-                candidate.rule_scope().is_none_or(|of| (of == Scope::Group) == is_for_groups);
+                candidate.rule_scope().is_none_or(|scope| (scope == Scope::Group) == is_for_groups);
             fits && kind == candidate.name()
         })
     }
@@ -208,8 +209,8 @@ impl DocumentKind {
 
     /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
-        let place = Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default();
-        &CHECKERS[place]
+        let index = Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default();
+        &CHECKERS[index]
     }
 
     /// The standalone schema of such a document, for editors.
@@ -222,7 +223,7 @@ impl DocumentKind {
             Some(scope) => self.schema_with(container::section_schemas(scope, usage), usage),
             None => {
                 let mut schema = document_part(self.name());
-                let guards = schema::of::<Guard>();
+                let guards = schema::schema_of::<Guard>();
                 for keyword in ["enum", "markdownEnumDescriptions"] {
                     schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
                 }
@@ -234,9 +235,12 @@ impl DocumentKind {
     /// The schema with sections that may have any value.
     fn schema_without_sections(self) -> Json {
         let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Reading) };
-        let any =
+        let open_sections =
             catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
-        self.schema_with(any.chain(container::section_keys(scope)).collect(), SchemaUse::Reading)
+        self.schema_with(
+            open_sections.chain(container::section_keys(scope)).collect(),
+            SchemaUse::Reading,
+        )
     }
 
     /// The schema with these sections.
@@ -276,7 +280,7 @@ impl DocumentKind {
     }
 }
 
-/// The reason why the field `name` of the section `of` must not have `value`.
+/// The reason why the field `name` of the section `section_kind` must not have `value`.
 pub fn find_refusal(section_kind: Section, name: &str, value: &Json) -> Option<String> {
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
     let section = match section_kind.shape {
@@ -311,7 +315,7 @@ pub fn manifest() -> Json {
         "description": "A document of a manifest: what it declares depends on its `kind`.",
         "type": "object",
         "required": ["kind"],
-        "properties": {"kind": {"type": "string", "enum": DocumentKind::names(), "description": KIND}},
+        "properties": {"kind": {"type": "string", "enum": DocumentKind::names(), "description": KIND_DESCRIPTION}},
         "allOf": documents,
         "$defs": sections.into_iter().collect::<Object>(),
     });
@@ -319,7 +323,7 @@ pub fn manifest() -> Json {
 }
 
 /// Keys of any document except `Acknowledge`; keys of any entry and forms that may replace a value.
-pub fn shared() -> [Json; 2] {
+pub fn shared_schemas() -> [Json; 2] {
     let mut keys = json!({"properties": layers::layering_keys(SchemaUse::Reading)});
     keys["properties"]["ignore_layers"] = layers::ignore_layers_schema(&[]);
     keys["properties"]["unlisted"] = container::unlisted_schema(Scope::Group);
@@ -327,11 +331,11 @@ pub fn shared() -> [Json; 2] {
 }
 
 /// The description of `kind`.
-const KIND: &str = "What the document declares.";
+const KIND_DESCRIPTION: &str = "What the document declares.";
 
 /// The property `kind` of a document of the kind `name`.
 fn kind_property(name: &str) -> Json {
-    json!({"type": "string", "enum": [name], "description": KIND})
+    json!({"type": "string", "enum": [name], "description": KIND_DESCRIPTION})
 }
 
 /// The schema of `undrift.yaml`, for editors.
@@ -346,7 +350,7 @@ pub fn description() -> Json {
 
 /// The schema of a type that files hold, published under `name`.
 fn type_schema<T: JsonSchema>(name: &str, title: &str) -> Json {
-    let mut schema = schema::of::<T>().as_value().clone();
+    let mut schema = schema::schema_of::<T>().as_value().clone();
     schema["title"] = json!(title);
     drop_null_defaults(&mut schema);
     published(name, schema)
@@ -410,7 +414,7 @@ mod tests {
         let plain = |text: &&&str| !text.contains("\"hooks\":");
         for text in catalogue::description::FILES.iter().filter(plain) {
             let parsed = crate::yaml::parse(text);
-            let errors: Vec<_> = DESCRIPTION.schema_errors(&parsed.documents[0]).collect();
+            let errors: Vec<_> = DESCRIPTION_CHECKER.schema_errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
         }
     }
@@ -425,7 +429,7 @@ mod tests {
                 "section": "toys", "noun": "toy", "about": "A.", "identity": ["url"],
                 "removal": "nothing", "fields": [field], "homes": [{"path": "/projects/:id/toys"}],
             });
-            DESCRIPTION.validator.is_valid(&Node::from(description))
+            DESCRIPTION_CHECKER.validator.is_valid(&Node::from(description))
         };
         let limit = |of: &str| json!({of: "..1"});
         assert!(is_valid("valid", limit("size")) && !is_valid("valid", limit("items")));
@@ -445,7 +449,7 @@ mod tests {
                 for alias in words::aliases(property) {
                     assert_eq!(alias, text::snake_case(alias), "{place}.{name}");
                     assert!(names.insert(alias), "{place}: {alias}");
-                    let other = words::alias(&[place], alias);
+                    let other = words::find_alias(&[place], alias);
                     // A list within a section may be called as a section is; what a word means in one
                     // kind of documents goes first.
                     assert!(other.is_none() || depth != 1, "{place}: {alias} is {other:?}");

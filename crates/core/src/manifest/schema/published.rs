@@ -3,7 +3,7 @@
 
 use crate::{
     catalogue::reference::{self, FieldReference},
-    field::{ALIASES, Field},
+    field::{ALIASES_KEYWORD, Field},
     schema,
     value::{Json, Object},
 };
@@ -14,7 +14,7 @@ const VERSION: u32 = 0;
 /// `schema` in the form that is published under `name`.
 pub fn published(name: &str, mut schema: Json) -> Json {
     add_markdown(&mut schema);
-    schema::identified(name, VERSION, schema)
+    schema::with_id(name, VERSION, schema)
 }
 
 /// Adds Markdown to every description in `schema`.
@@ -45,7 +45,7 @@ fn add_markdown(schema: &mut Json) {
         let text = text.clone();
         object.insert("markdownDescription".into(), text.into());
     }
-    object.shift_remove(ALIASES);
+    object.shift_remove(ALIASES_KEYWORD);
     Field::unmark(object);
     for (key, part) in object.iter_mut() {
         match key.as_str() {
@@ -65,7 +65,8 @@ fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
-/// `schema` without the forms that may replace a value, so that its properties carry their fields.
+/// Removes the forms that may replace a value from the properties of `schema`, so that each
+/// property carries its field.
 fn without_forms(schema: &Json) -> Json {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let properties = properties.map(|(name, property)| {

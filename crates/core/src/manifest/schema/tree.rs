@@ -1,4 +1,4 @@
-//! Lets the validator read the tree of a YAML text as it is, without a copy in JSON.
+//! Lets the validator read the tree of a YAML text directly, without a copy as JSON.
 
 use std::{borrow::Cow, iter, ptr, slice};
 
@@ -19,7 +19,8 @@ impl Json for Tree {
     type PreparedKey = String;
     type StringBuffer = ();
 
-    // A lookup goes through the keys, so one pass for all names is never slower. Products of this do not overflow.
+    // A lookup scans all keys, so one pass for all names is never slower. The value is small enough
+    // that products of it do not overflow.
     const KEYS_PER_LOOKUP: usize = u16::MAX as usize;
 
     fn prepare_key(key: &str) -> String {
@@ -83,7 +84,8 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
         }
     }
 
-    /// Errors contain it, and no message reads it. Copies of collections would multiply a large document.
+    /// Errors contain the value, but no message reads it. Collections become `null`: copies would
+    /// multiply the memory for a large document.
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(if self.is_collection() { Value::Null } else { self.to_json() })
     }

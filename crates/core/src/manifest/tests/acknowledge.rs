@@ -30,10 +30,13 @@ at: acme/shop
     let said: Vec<_> = known.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["last-owner:acme/*#members", "visibility:acme/shop"]);
     assert_eq!(
-        (known[0].guard, known[0].at_most, known[0].until, known[0].reason.as_deref()),
+        (known[0].guard, known[0].max_objects, known[0].until, known[0].reason.as_deref()),
         (Guard::LastOwner, Some(2), Some(jiff::civil::date(2030, 1, 1)), Some("INC-123"))
     );
-    assert_eq!((known[1].at_most, known[1].until, known[1].reason.as_deref()), (None, None, None));
+    assert_eq!(
+        (known[1].max_objects, known[1].until, known[1].reason.as_deref()),
+        (None, None, None)
+    );
     assert_eq!(known[0].origin.as_ref().unwrap().to_string(), "a.yaml:6:1");
 }
 

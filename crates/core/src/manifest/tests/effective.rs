@@ -6,36 +6,36 @@ use super::*;
 use crate::{address::Glob, desired::EntryPresence};
 
 /// Loads files, with a trace of all groups and projects.
-fn traced(files: &[(&str, &str)]) -> Loaded {
+fn load_traced(files: &[(&str, &str)]) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.png"), "").unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
     }
-    let all = [Glob::over_paths("**").unwrap()];
+    let all = [Glob::for_paths("**").unwrap()];
     load_with(
         folder.path(),
-        &around(folder.path()),
-        &Options { traced: &all, ..Options::default() },
+        &environment_in(folder.path()),
+        &Options { traced_globs: &all, ..Options::default() },
     )
 }
 
 /// The declarations of valid files, and the merged documents as text.
-fn shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
-    let loaded = traced(files);
+fn load_shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
+    let loaded = load_traced(files);
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
     (loaded.desired, texts.join("---\n"))
 }
 
 /// All declarations, without origins.
-fn everything(desired: &Desired) -> Json {
+fn all_facts(desired: &Desired) -> Json {
     let beyond = desired.containers.iter().map(|container| {
         let unmanaged = container.sections.iter().flat_map(|section| &section.unmanaged);
-        let life = &container.life;
+        let life = &container.lifecycle;
         json!({
             "watch": container.is_watched,
-            "unmanaged": unmanaged.map(Glob::written).collect::<Vec<_>>(),
-            "previously": container.former().collect::<Vec<_>>(),
+            "unmanaged": unmanaged.map(Glob::pattern).collect::<Vec<_>>(),
+            "previously": container.former_paths().collect::<Vec<_>>(),
             "is_absent": life.state.as_ref().is_some_and(|state| state.value == EntryPresence::Absent),
             "undeclared": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
         })
@@ -85,7 +85,7 @@ archived: false
 
 #[test]
 fn each_line_has_its_place() {
-    let (_, text) = shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
+    let (_, text) = load_shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     insta::assert_snapshot!(text, @r"
     kind: Project
     path: acme/shop                    # shop.yaml:2
@@ -121,7 +121,7 @@ fn each_line_has_its_place() {
 
 #[test]
 fn masked_values_are_not_shown() {
-    let (_, text) = shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
+    let (_, text) = load_shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert!(!text.contains("long-enough-to-mask"), "{text}");
 }
 
@@ -131,7 +131,7 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
     let of = crate::catalogue::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let links = trace.value_chain(of, key, &names);
-    let said = |what: &LayerValue| match what {
+    let describe = |what: &LayerValue| match what {
         LayerValue::Value(value) => {
             value.plain().map_or_else(|| "secret".to_owned(), Json::to_string)
         }
@@ -139,13 +139,15 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
     };
     links
         .iter()
-        .map(|link| format!("{} {:?} {}", link.layer.name, link.fate, said(&link.setting.content)))
+        .map(|link| {
+            format!("{} {:?} {}", link.layer.name, link.effect, describe(&link.setting.content))
+        })
         .collect()
 }
 
 #[test]
 fn a_chain_has_the_value_and_effect_of_each_layer() {
-    let loaded = traced(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
+    let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert_eq!(
         chain(&loaded, "settings", "", &["topics"]),
         [r#"Profile service Decides {"add":["service"]}"#, r#"Defaults acme/** Changed ["acme"]"#]
@@ -163,7 +165,7 @@ fn a_chain_has_the_value_and_effect_of_each_layer() {
         ["Project Decides Declared", "Profile service Decides Declared"]
     );
     let ignoring = SHOP.replace("settings:\n", "ignore_layers: [settings]\nsettings:\n");
-    let loaded = traced(&[("rules.yaml", RULES), ("shop.yaml", &ignoring)]);
+    let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", &ignoring)]);
     assert_eq!(
         chain(&loaded, "settings", "", &["merge_method"]),
         ["Project Decides Ignores", r#"Defaults acme/** Outranked "ff""#]
@@ -175,7 +177,7 @@ fn a_declared_entry_outranks_an_absent_or_unmanaged_one() {
     for state in ["absent", "unmanaged"] {
         let rules = format!("kind: Profile\nname: p\nvariables: [{{key: A, state: {state}}}]\n");
         let own = "kind: Project\npath: acme/shop\nuses: [p]\nvariables: [{key: A, value: x}]\n";
-        let loaded = traced(&[("rules.yaml", &rules), ("shop.yaml", own)]);
+        let loaded = load_traced(&[("rules.yaml", &rules), ("shop.yaml", own)]);
         let lines = chain(&loaded, "variables", "A@*", &[]);
         assert_eq!(lines[0], "Project Decides Declared");
         assert!(lines[1].starts_with("Profile p Outranked"), "{lines:?}");
@@ -192,7 +194,7 @@ fn assert_names_what_decides(loaded: &Loaded) {
                 for (name, field) in entry.fields.iter() {
                     let links = trace.value_chain(section.section, &entry.key, &[name.to_owned()]);
                     let mut deciding =
-                        links.iter().filter(|link| link.fate == LayerEffect::Decides);
+                        links.iter().filter(|link| link.effect == LayerEffect::Decides);
                     // A field of the identity may be omitted, which means the default.
                     assert!(
                         deciding.any(|link| link.setting.origin == field.origin),
@@ -302,14 +304,14 @@ proptest! {
             format!("---\n{}\n", Json::Object(document))
         };
         let text: String = heads.iter().zip(&layers).map(document).collect();
-        let loaded = traced(&[("a.yaml", &text), ("t", "")]);
+        let loaded = load_traced(&[("a.yaml", &text), ("t", "")]);
         assert_names_what_decides(&loaded);
-        let (layered, shown_text) = shown(&[("a.yaml", &text), ("t", "")]);
-        let (alone, again) = shown(&[("b.yaml", &shown_text), ("t", "")]);
+        let (layered, shown_text) = load_shown(&[("a.yaml", &text), ("t", "")]);
+        let (alone, again) = load_shown(&[("b.yaml", &shown_text), ("t", "")]);
         // An addition to a condition on a live list is an error.
         prop_assume!(layered.is_some(), "{}", text);
-        let alone = alone.as_ref().map(everything);
-        prop_assert_eq!(alone, layered.as_ref().map(everything), "{}\n{}", text, shown_text);
+        let alone = alone.as_ref().map(all_facts);
+        prop_assert_eq!(alone, layered.as_ref().map(all_facts), "{}\n{}", text, shown_text);
         prop_assert!(shown_text.lines().all(|line| line.chars().count() <= 100), "{}", shown_text);
         // A single document stays unchanged, line by line, except for its places.
         let values = |text: &str| -> Vec<Json> {

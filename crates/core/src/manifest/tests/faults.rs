@@ -37,7 +37,7 @@ fn a_fault_hides_no_other() {
 }
 
 /// The code and the message of every diagnostic about `text`, with `service` in `undrift.yaml`.
-fn said(service: &str, text: &str) -> Vec<String> {
+fn check_messages(service: &str, text: &str) -> Vec<String> {
     let config = format!("version: 1\nservice: {{{service}}}\n");
     let text = format!("kind: Project\npath: a/b\n{text}");
     let found = load_files(&[("undrift.yaml", &config), ("a.yaml", &text)]).diagnostics;
@@ -53,50 +53,51 @@ fn a_field_must_be_in_the_release_of_the_service_if_that_is_given() {
     let variable = "variables: [{key: A, value: b, description: c}]\n";
     let too_old = "release: `description` needs release 16.2 or later; `service.release` is `15.8`; \
                    leave it out, or correct `service.release` in undrift.yaml";
-    assert_eq!(said(&of("15.8"), variable), [too_old]);
-    assert_eq!(said(&of("16.1.9-ee"), variable).len(), 1);
+    assert_eq!(check_messages(&of("15.8"), variable), [too_old]);
+    assert_eq!(check_messages(&of("16.1.9-ee"), variable).len(), 1);
     for service in ["", &of("16.2"), &of("18.2.0-pre")] {
-        assert_eq!(said(service, variable), [""; 0], "{service}");
+        assert_eq!(check_messages(service, variable), [""; 0], "{service}");
     }
     let planner =
         "members: [{user: a, access_level: Planner}]\nshares: [{group: g, group_access: 15}]\n";
-    let found = said(&of("17.6"), planner);
+    let found = check_messages(&of("17.6"), planner);
     assert!(
         found.len() == 2 && found.iter().all(|f| f.contains("`planner` needs release 17.7")),
         "{found:?}"
     );
-    assert_eq!(said(&of("17.7"), planner), [""; 0]);
+    assert_eq!(check_messages(&of("17.7"), planner), [""; 0]);
     let gone = "settings: {operations_access_level: enabled}\n";
     assert!(
-        said(&of("16.0"), gone)[0]
+        check_messages(&of("16.0"), gone)[0]
             .starts_with("release: `operations_access_level` is gone from release 16.0 on")
     );
-    assert!(said(&of("15.11"), gone)[0].starts_with("deprecated"));
+    assert!(check_messages(&of("15.11"), gone)[0].starts_with("deprecated"));
     // A field that only undrift uses does not depend on the release.
     let hook = "hooks: [{name: ci, url: 'https://h'}]\n";
-    assert_eq!(said(&of("15.8"), hook), [""; 0]);
+    assert_eq!(check_messages(&of("15.8"), hook), [""; 0]);
 }
 
 #[test]
 fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
     let (old, new) = ("settings: {emails_disabled: true}\n", "settings: {emails_enabled: true}\n");
-    assert_eq!(said("release: '15.8'", old), [""; 0]);
+    assert_eq!(check_messages("release: '15.8'", old), [""; 0]);
     assert_eq!(
-        said("release: '16.3'", old),
+        check_messages("release: '16.3'", old),
         [
             "deprecated: `emails_disabled` is deprecated from release 16.3 on; use `emails_enabled` with the opposite value"
         ]
     );
     assert!(
-        said("", old)[0].ends_with("; for an older service, set `service.release` in undrift.yaml")
+        check_messages("", old)[0]
+            .ends_with("; for an older service, set `service.release` in undrift.yaml")
     );
     assert_eq!(
-        said("release: '15.8'", new),
+        check_messages("release: '15.8'", new),
         ["release: `emails_enabled` needs release 16.3 or later; `service.release` is `15.8`; \
           use `emails_disabled` with the opposite value, or correct `service.release` in undrift.yaml"]
     );
     let both = "settings: {emails_disabled: true, emails_enabled: false}\n";
-    assert!(said("", both)[0].starts_with("both-spellings"));
+    assert!(check_messages("", both)[0].starts_with("both-spellings"));
     let number = faults(&[
         ("undrift.yaml", "version: 1\nservice: {release: 16.10}\n"),
         ("a.yaml", "kind: Project\npath: a/b\n"),
@@ -107,7 +108,7 @@ fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
 #[test]
 fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
     let first = |config: &str, settings: &str| {
-        let all = said(config, &format!("settings: {settings}\n"));
+        let all = check_messages(config, &format!("settings: {settings}\n"));
         all.first().map(|said| said.split(':').next().unwrap().to_owned())
     };
     for (settings, code) in [
@@ -237,7 +238,7 @@ fn folders_have_limits() {
     let folder = tempfile::tempdir().unwrap();
     // A sparse file needs no disk space.
     fs::File::create(folder.path().join("a.yaml")).unwrap().set_len(257 << 20).unwrap();
-    let loaded = load(folder.path(), &around(folder.path()));
+    let loaded = load(folder.path(), &environment_in(folder.path()));
     let messages: Vec<_> =
         loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.as_str()).collect();
     assert_eq!((messages, loaded.paths.len()), (vec!["more than 256 MiB of manifests"], 0));

@@ -106,8 +106,11 @@ fn omitted_sections_are_not_declared() {
     );
     assert!(containers[1].section("variables").unwrap().entries.is_empty());
     assert!(
-        containers[1].create.fields().is_none()
-            && containers[0].create.fields().is_some_and(|create| create.keys().next().is_none())
+        containers[1].create.all_fields().is_none()
+            && containers[0]
+                .create
+                .all_fields()
+                .is_some_and(|create| create.keys().next().is_none())
     );
 }
 

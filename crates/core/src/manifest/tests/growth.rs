@@ -9,7 +9,7 @@ fn documents(documents: impl IntoIterator<Item = Json>) -> String {
 }
 
 /// The first `n` values of `one`.
-fn many(n: usize, one: impl Fn(usize) -> Json) -> Vec<Json> {
+fn repeat(n: usize, one: impl Fn(usize) -> Json) -> Vec<Json> {
     (0..n).map(one).collect()
 }
 
@@ -20,7 +20,7 @@ fn with_entries(section: &str, entries: &[Json]) -> Vec<Json> {
 
 /// `n` projects with these additional `fields`.
 fn projects(n: usize, fields: impl Fn(usize) -> Json) -> Vec<Json> {
-    many(n, |i| {
+    repeat(n, |i| {
         let mut project = json!({"kind": "Project", "path": format!("acme/p{i}")});
         project.as_object_mut().unwrap().extend(fields(i).as_object().unwrap().clone());
         project
@@ -58,13 +58,13 @@ const SHAPES: [Shape; 35] = [
         vec![json!({"kind": "Project", "paths": paths(n, "acme/p"), "variables": [{"key": "A B"}]})]
     }),
     ("projects", |n| projects(n, |i| json!({"variables": [{"key": format!("V{i}")}]}))),
-    ("entries", |n| with_entries("variables", &many(n, |i| json!({"key": format!("V{i}")})))),
-    ("hooks", |n| with_entries("hooks", &many(n, |i| json!({"url": format!("https://h/{i}")})))),
+    ("entries", |n| with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}")})))),
+    ("hooks", |n| with_entries("hooks", &repeat(n, |i| json!({"url": format!("https://h/{i}")})))),
     ("branches", |n| {
-        with_entries("protected_branches", &many(n, |i| json!({"name": format!("b{i}")})))
+        with_entries("protected_branches", &repeat(n, |i| json!({"name": format!("b{i}")})))
     }),
     ("people in a rule", |n| {
-        let users = many(n, |i| json!({"user": format!("u{i}")}));
+        let users = repeat(n, |i| json!({"user": format!("u{i}")}));
         with_entries("protected_branches", &[json!({"name": "b", "allowed_to_push": users})])
     }),
     ("fields below `extra`", |n| {
@@ -76,34 +76,34 @@ const SHAPES: [Shape; 35] = [
         projects(1, |_| unknown.clone())
     }),
     ("entries that the schema refuses", |n| {
-        with_entries("variables", &many(n, |i| json!({"key": format!("V{i}"), "value": 3})))
+        with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "value": 3})))
     }),
     ("entries with unknown keys", |n| {
-        with_entries("variables", &many(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
+        with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
     }),
     ("entries that kinds refuse", |n| {
         let masked = |i| json!({"key": format!("V{i}"), "value": "x", "masked": true});
-        with_entries("variables", &many(n, masked))
+        with_entries("variables", &repeat(n, masked))
     }),
-    ("the same entry", |n| with_entries("variables", &many(n, |_| json!({"key": "V"})))),
-    ("the same project", |n| many(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
-    ("documents of no kind", |n| many(n, |i| json!({"kind": format!("Projec{i}")}))),
+    ("the same entry", |n| with_entries("variables", &repeat(n, |_| json!({"key": "V"})))),
+    ("the same project", |n| repeat(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
+    ("documents of no kind", |n| repeat(n, |i| json!({"kind": format!("Projec{i}")}))),
     ("files that are missing", |n| {
         let missing = |i| json!({"key": format!("V{i}"), "value": {"file": format!("f{i}")}});
-        with_entries("variables", &many(n, missing))
+        with_entries("variables", &repeat(n, missing))
     }),
     ("entries of two layers", |n| {
         let mut documents =
-            with_entries("variables", &many(n, |i| json!({"key": format!("V{i}")})));
-        let variables = many(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
+            with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}")})));
+        let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
         documents
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
         documents
     }),
     ("entries of somebody else's", |n| {
         let unmanaged = |i| json!({"key": format!("W{i}_*"), "state": "unmanaged"});
-        let mut documents = with_entries("variables", &many(n, unmanaged));
-        let variables = many(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
+        let mut documents = with_entries("variables", &repeat(n, unmanaged));
+        let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
         documents
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
         documents
@@ -117,26 +117,26 @@ const SHAPES: [Shape; 35] = [
     ("parameters", |n| {
         let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
         let filled = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{k{i}}}")}});
-        let variables = many(n, filled);
+        let variables = repeat(n, filled);
         projects(1, |_| json!({"params": params, "variables": variables}))
     }),
     ("parameters that are missing", |n| {
         let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
         let filled = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{l{i}}}")}});
-        let variables = many(n, filled);
+        let variables = repeat(n, filled);
         projects(1, |_| json!({"params": params, "variables": variables}))
     }),
     ("rules for one path each", |n| {
-        let rules = many(n, |i| defaults(&json!({"path": format!("acme/p{i}")})));
+        let rules = repeat(n, |i| defaults(&json!({"path": format!("acme/p{i}")})));
         [plain(n), rules].concat()
     }),
     ("rules for one name each", |n| {
-        let rules = many(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
+        let rules = repeat(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
         [plain(n), rules].concat()
     }),
     ("rules that bring in", |n| {
         let include = |i| json!({"kind": "Defaults", "match": {"path": format!("acme/g{i}/*")}, "undeclared": "include"});
-        [plain(n), many(n, include)].concat()
+        [plain(n), repeat(n, include)].concat()
     }),
     ("paths of one rule", |n| {
         [plain(n), vec![defaults(&json!({"path": paths(n, "acme/p")}))]].concat()
@@ -147,20 +147,20 @@ const SHAPES: [Shape; 35] = [
     }),
     ("profiles", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
-        [projects(n, |i| json!({"uses": [format!("x{i}")]})), many(n, profile)].concat()
+        [projects(n, |i| json!({"uses": [format!("x{i}")]})), repeat(n, profile)].concat()
     }),
     ("profiles that use the next", |n| {
         let next = |i| json!({"kind": "Profile", "name": format!("x{i}"), "uses": [format!("x{}", i + 1)]});
         let last = json!({"kind": "Profile", "name": format!("x{n}"), "watch": true});
-        [projects(1, |_| json!({"uses": ["x0"]})), many(n, next), vec![last]].concat()
+        [projects(1, |_| json!({"uses": ["x0"]})), repeat(n, next), vec![last]].concat()
     }),
     ("profiles that there are not", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
-        [projects(n, |i| json!({"uses": [format!("y{i}")]})), many(n, profile)].concat()
+        [projects(n, |i| json!({"uses": [format!("y{i}")]})), repeat(n, profile)].concat()
     }),
     ("acknowledgements", |n| {
         let acknowledge = |i| json!({"kind": "Acknowledge", "guard": "removals", "at": format!("acme/p{i}#members")});
-        [plain(n), many(n, acknowledge)].concat()
+        [plain(n), repeat(n, acknowledge)].concat()
     }),
     ("former paths", |n| {
         projects(
@@ -169,7 +169,7 @@ const SHAPES: [Shape; 35] = [
         )
     }),
     ("groups that each take the path of the next", |n| {
-        many(
+        repeat(
             n,
             |i| json!({"kind": "Group", "path": format!("g{i}"), "previously": [format!("g{}", i + 1)], "settings": {"description": "see g"}}),
         )
@@ -177,11 +177,11 @@ const SHAPES: [Shape; 35] = [
     ("groups above", |n| {
         let private = |i| json!({"kind": "Group", "path": format!("g{i}"), "settings": {"visibility": "private"}});
         let public = |i| json!({"kind": "Project", "path": format!("g{i}/p"), "settings": {"visibility": "public"}});
-        [many(n, private), many(n, public)].concat()
+        [repeat(n, private), repeat(n, public)].concat()
     }),
     ("groups within each other", |n| {
         let path = |i: usize| format!("g{}", "/g".repeat(i % 20));
-        many(n, |i| json!({"kind": "Group", "path": format!("h{}/{}", i / 20, path(i))}))
+        repeat(n, |i| json!({"kind": "Group", "path": format!("h{}/{}", i / 20, path(i))}))
     }),
 ];
 

@@ -42,11 +42,11 @@ fn roster(members: &[(Scope, &str)]) -> Roster {
 }
 
 /// The declarations after the projects at `paths` are included.
-fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostics> {
+fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostics> {
     let loaded = load_files(files);
     let members: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
     let mut roster = roster(&members);
-    loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster)
+    loaded.includes.unwrap().include_from(loaded.desired.unwrap(), &mut roster)
 }
 
 /// Two paths can come to one name, so an included project could get the secret of another one.
@@ -66,7 +66,7 @@ fn no_secret_is_named_after_an_included_project() {
             let files = [("a.yaml", &*rule), ("b.yaml", declared)];
             let wrong = match is_invented {
                 true => load_files(&files).diagnostics,
-                false => brought(&files, &["acme/a.b"]).unwrap_err(),
+                false => include_paths(&files, &["acme/a.b"]).unwrap_err(),
             };
             let message = "the path of an undeclared project must not choose a secret";
             let is_refused = |one: &&Diagnostic| {
@@ -88,8 +88,11 @@ variables: [{key: A, value: {text: 'a{t}{env:TEXT}'}}]
 hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: ROW}}], extra: {b: {c: [{file: d}]}}}]
 ";
     let named = load_files(&[("a.yaml", rules)]).includes.unwrap();
-    let mut named: Vec<_> =
-        named.named().flat_map(|value| value.sources()).map(|of| of.to_string()).collect();
+    let mut named: Vec<_> = named
+        .referenced_values()
+        .flat_map(|value| value.sources())
+        .map(|of| of.to_string())
+        .collect();
     named.sort();
     assert_eq!(named, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
 }
@@ -137,13 +140,16 @@ fn including_rules_are_checked_offline() {
 fn included_projects_get_the_merged_rules() {
     let document = "kind: Project\npath: acme/own\nuses: []\n";
     let files = [("a.yaml", RULES), ("b.yaml", document)];
-    let desired = brought(&files, &["acme/Shop", "acme/web/site"]).unwrap();
+    let desired = include_paths(&files, &["acme/Shop", "acme/web/site"]).unwrap();
     let paths: Vec<_> = desired.containers.iter().map(|known| &*known.path).collect();
     assert_eq!(paths, ["acme/own", "acme/Shop", "acme/web/site"]);
     let [own, shop, site] = &desired.containers[..] else { panic!() };
-    assert_eq!((own.brought_in.as_deref(), shop.brought_in.as_deref()), (None, Some("acme/**")));
+    assert_eq!(
+        (own.including_glob.as_deref(), shop.including_glob.as_deref()),
+        (None, Some("acme/**"))
+    );
     assert_eq!((shop.origin.layer, shop.origin.line), (Layer::Defaults, 2));
-    assert!(shop.create.fields().is_none(), "it exists");
+    assert!(shop.create.all_fields().is_none(), "it exists");
     let field = |container: &Container, section: &str, name: &str| {
         let entry = &container.section(section).unwrap().entries[0];
         entry.fields.get(name).unwrap().value.plain().cloned().unwrap()
@@ -156,7 +162,7 @@ fn included_projects_get_the_merged_rules() {
 #[test]
 fn a_conflict_in_an_included_project_is_an_error_with_both_places() {
     let more = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
-    let wrong = brought(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
+    let wrong = include_paths(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
     let text = wrong.unwrap_err().render(DiagnosticStyle::default());
     for part in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -178,14 +184,14 @@ fn a_path_is_declared_included_or_neither() {
         ("ACME/Old", PathClass::Declared),
         ("acme/shop", PathClass::Included),
         ("acme/web/site", PathClass::Included),
-        ("acme/legacy/x", PathClass::Other),
-        ("acme/theirs", PathClass::Other),
-        ("acme", PathClass::Other),
-        ("other/shop", PathClass::Other),
+        ("acme/legacy/x", PathClass::Unmatched),
+        ("acme/theirs", PathClass::Unmatched),
+        ("acme", PathClass::Unmatched),
+        ("other/shop", PathClass::Unmatched),
     ] {
         assert_eq!((ask.classify)(Scope::Project, path), expected, "{path}");
     }
-    assert_eq!((ask.classify)(Scope::Group, "acme/shop"), PathClass::Other);
+    assert_eq!((ask.classify)(Scope::Group, "acme/shop"), PathClass::Unmatched);
 }
 
 #[test]
@@ -201,7 +207,7 @@ fn only_named_rules_include_projects() {
     write("shop/b.yaml", "kind: Project\npath: acme/own\n");
     for (named, includes) in [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
     {
-        let loaded = load(&folder.path().join(named), &around(folder.path()));
+        let loaded = load(&folder.path().join(named), &environment_in(folder.path()));
         assert!(
             loaded.desired.is_some(),
             "{}",
@@ -218,7 +224,7 @@ fn excluded_projects_are_not_included() {
     roster.members[1].exception = Some(Exception::Archived);
     roster.absent_roots = vec!["acme".to_owned()];
     let includes = loaded.includes.unwrap();
-    let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
+    let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
     let paths: Vec<Arc<str>> = desired.containers.into_iter().map(|known| known.path).collect();
     assert_eq!(paths, ["acme/shop".into()]);
     assert_eq!(&*roster.incomplete[0].0, "acme/**");
@@ -237,8 +243,8 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         let mut roster = roster(&[(Scope::Project, "acme/shop")]);
         change(&mut roster);
         let includes = loaded.includes.unwrap();
-        let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
-        let warnings = roster.idle.sorted().into_iter();
+        let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
+        let warnings = roster.idle_rules.sorted().into_iter();
         let warnings: Vec<_> =
             warnings.map(|one| (one.message.clone(), one.help.clone())).collect();
         (warnings, roster.incomplete.len(), desired.containers.len())

@@ -297,12 +297,12 @@ fn policies_creation_and_watching_merge_too() {
     let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let shop = &containers(&text("variables: []\n"))[0];
     assert!(shop.is_watched);
-    assert!(shop.create.fields().unwrap().contains_key("initialize_with_readme"));
+    assert!(shop.create.all_fields().unwrap().contains_key("initialize_with_readme"));
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Delete);
     let shop = &containers(&text(
         "variables: []\nwatch: false\ncreate: false\nunlisted: {variables: fail}\n",
     ))[0];
-    assert!(!shop.is_watched && shop.create.fields().is_none());
+    assert!(!shop.is_watched && shop.create.all_fields().is_none());
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Fail);
 }
 
@@ -312,7 +312,7 @@ fn projects_that_no_manifest_declares_follow_the_highest_layer() {
     let rules = "kind: Defaults\nmatch: {path: acme}\nfor: Group\nunlisted: {projects: fail}\n";
     let of = |rules: &str, own: &str| {
         let group = &containers(&format!("{rules}---\nkind: Group\npath: acme\n{own}"))[0];
-        group.life.unlisted_projects.as_ref().map(|policy| policy.value)
+        group.lifecycle.unlisted_projects.as_ref().map(|policy| policy.value)
     };
     for (rules, own, expected) in [
         ("", "", None),

@@ -33,11 +33,11 @@ fn load_files(files: &[(&str, &str)]) -> Loaded {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    load(folder.path(), &around(folder.path()))
+    load(folder.path(), &environment_in(folder.path()))
 }
 
 /// With the working directory `folder` and a fixed date.
-fn around(folder: &Path) -> LoadEnvironment {
+fn environment_in(folder: &Path) -> LoadEnvironment {
     LoadEnvironment { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
@@ -80,13 +80,13 @@ fn facts(desired: &Desired) -> Json {
                 json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
             )
         });
-        let create = container.create.fields().map(fields);
+        let create = container.create.all_fields().map(fields);
         json!([*container.path, create, sections.collect::<Json>()])
     };
     let containers: Json = desired.containers.iter().map(container).collect();
     let acknowledged = desired.acknowledgements.iter().map(|known| {
         let until = known.until.map(|until| until.to_string());
-        json!([known.to_string(), known.at_most, until, known.reason])
+        json!([known.to_string(), known.max_objects, until, known.reason])
     });
     json!([containers, acknowledged.collect::<Json>()])
 }

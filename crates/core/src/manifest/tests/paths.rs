@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(facts(&apart), facts(&together));
         for (one, other) in apart.containers.iter().zip(&together.containers) {
             prop_assert_eq!(declared_values(one), declared_values(other));
-            prop_assert!(one.former().eq(other.former()));
+            prop_assert!(one.former_paths().eq(other.former_paths()));
         }
     }
 }
@@ -78,7 +78,7 @@ settings: {description: {text: '{port}'}}
     let described = containers.iter().map(|of| of.setting("settings", "description").unwrap());
     let described: Vec<_> = described.map(|field| (field.value, field.origin.line)).collect();
     assert_eq!(described, [("1".into(), 7), ("2".into(), 7)]);
-    assert_eq!(containers[1].life.previously[0].origin.line, 5);
+    assert_eq!(containers[1].lifecycle.previously[0].origin.line, 5);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn document(of: Section, fields: serde_json::Map<String, Json>) -> Json {
         Shape::Container | Shape::Mapping => fields.into(),
         Shape::Switch => fields.into_iter().next().map(|(_, value)| value).unwrap_or_default(),
     };
-    let path = of.home.scope.of("acme", "acme/shop");
+    let path = of.home.scope.choose("acme", "acme/shop");
     json!({"kind": of.home.scope.document(), "path": path, of.section: section})
 }
 
@@ -150,7 +150,8 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
                 secrets += 1;
                 let container = &desired.containers[0];
                 let entries = container.sections.iter().flat_map(|section| &section.entries);
-                let declared = entries.map(|entry| &entry.fields).chain(container.create.fields());
+                let declared =
+                    entries.map(|entry| &entry.fields).chain(container.create.all_fields());
                 let values =
                     declared.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
                 let is_sent = |value: &Value| value.plain().is_some_and(has_reference);

@@ -8,11 +8,13 @@ fn one_file_is_a_manifest_too() {
     fs::write(folder.path().join("a.yaml"), "kind: Project\npath: acme/shop\n").unwrap();
     fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
     let named = folder.path().join("a.yaml");
-    let loaded = load(&named, &around(folder.path()));
+    let loaded = load(&named, &environment_in(folder.path()));
     assert_eq!((loaded.root.as_path(), loaded.paths.len()), (folder.path(), 1));
     assert!(loaded.desired.is_some());
     assert!(
-        load(Path::new("does/not/exist.yaml"), &around(Path::new("/"))).diagnostics.has_errors()
+        load(Path::new("does/not/exist.yaml"), &environment_in(Path::new("/")))
+            .diagnostics
+            .has_errors()
     );
 }
 
@@ -25,7 +27,7 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
         fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         fs::write(root.join(name), text).unwrap();
     }
-    let loaded = load(&root.join(named), &around(&root.join(seen_from)));
+    let loaded = load(&root.join(named), &environment_in(&root.join(seen_from)));
     let shown = |fault: &Diagnostic| {
         format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file))
     };
@@ -96,7 +98,7 @@ fn selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static s
     if files.iter().any(|(name, _)| *name == "latin.yaml") {
         fs::write(folder.path().join("latin.yaml"), [b'a', b':', b' ', 0xe4]).unwrap();
     }
-    let loaded = load(&folder.path().join(named), &around(folder.path()));
+    let loaded = load(&folder.path().join(named), &environment_in(folder.path()));
     let codes = loaded.diagnostics.sorted().into_iter().map(|fault| fault.code).collect();
     let desired = loaded.desired.unwrap_or_default();
     let containers = desired.containers.iter().map(|container| container.path.to_string());

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
-pub(super) fn set_all(plan: &mut ContainerPlan, label: Label) -> BaseComparison {
+pub(super) fn label_all(plan: &mut ContainerPlan, label: Label) -> BaseComparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
     steps.for_each(|step| set_label(step, label));
     BaseComparison::default()
@@ -27,22 +27,22 @@ fn set_label(step: &mut Step, label: Label) {
 }
 
 /// Whether apply excludes a step with this label, unless it heals.
-pub(super) const fn is_excluded(label: Option<Label>) -> bool {
+pub(super) const fn is_excluded_label(label: Option<Label>) -> bool {
     matches!(label, Some(Label::Drift | Label::Unknown))
 }
 
 /// Whether a container has the same path, and the same former ones, on the branch and at the base.
 pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
-    base.former().eq(head.former()) && base.path.eq_ignore_ascii_case(&head.path)
+    base.former_paths().eq(head.former_paths()) && base.path.eq_ignore_ascii_case(&head.path)
 }
 
 /// A container on the branch and at the base.
 pub(super) struct BranchPair<'p> {
     pub(super) head: &'p Container,
     /// Its declaration at the base.
-    pub(super) declared: &'p Container,
+    pub(super) base: &'p Container,
     /// The plan for that declaration.
-    pub(super) would: &'p ContainerPlan,
+    pub(super) base_plan: &'p ContainerPlan,
 }
 
 impl BranchPair<'_> {
@@ -50,13 +50,13 @@ impl BranchPair<'_> {
     pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> BaseComparison {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label(step));
-        join_dependent(&mut plan.findings.steps, self.head, caller);
-        let (already, removed) = (self.adopted(plan), self.unlisted_removals(plan));
+        include_dependencies(&mut plan.findings.steps, self.head, caller);
+        let (already, removed) = (self.find_adopted(plan), self.unlisted_removals(plan));
         BaseComparison { already, removed, ..BaseComparison::default() }
     }
 
     fn label(&self, step: &mut Step) {
-        let twin = self.would.steps.iter().find(|twin| {
+        let twin = self.base_plan.steps.iter().find(|twin| {
             let is_removal = |step: &Step| step.action == Action::Delete;
             twin.address == step.address && is_removal(twin) == is_removal(step)
         });
@@ -69,7 +69,7 @@ impl BranchPair<'_> {
             // Whether it is renamed, moved or restored depends on the live state; who asks for it,
             // on the declarations.
             Action::Update if step.address.section.is_none() => {
-                let is_drift = twin.is_some() && is_in_place(self.declared, self.head);
+                let is_drift = twin.is_some() && is_in_place(self.base, self.head);
                 set_label(step, if is_drift { Label::Drift } else { Label::Change });
             }
             Action::Update => self.label_fields(step, twin),
@@ -77,8 +77,8 @@ impl BranchPair<'_> {
     }
 
     /// Whether too little is known about what the base would do to the object of `step`.
-    fn is_doubtful(&self, step: &Step) -> bool {
-        !self.would.questions.is_empty() || self.would.doubt(step).is_some()
+    fn is_base_plan_doubtful(&self, step: &Step) -> bool {
+        !self.base_plan.questions.is_empty() || self.base_plan.doubt(step).is_some()
     }
 
     fn removal_label(&self, step: &Step, base_removes: bool) -> Label {
@@ -87,7 +87,10 @@ impl BranchPair<'_> {
             Label::Drift
         } else if head_entry.is_none() && self.base_lists(step) {
             Label::Removed
-        } else if head_entry.is_none() && self.base_may_remove(step) && self.is_doubtful(step) {
+        } else if head_entry.is_none()
+            && self.base_may_remove(step)
+            && self.is_base_plan_doubtful(step)
+        {
             Label::Unknown
         } else {
             Label::Change
@@ -96,15 +99,15 @@ impl BranchPair<'_> {
 
     /// Whether the base declares that unlisted entries are deleted there.
     fn base_may_remove(&self, step: &Step) -> bool {
-        let section = declared_section(self.declared, &step.address);
+        let section = declared_section(self.base, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
     }
 
     /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
-        let Some(section) = declared_section(self.declared, &step.address) else { return false };
+        let Some(section) = declared_section(self.base, &step.address) else { return false };
         let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
-        let address = self.declared.address();
+        let address = self.base.address();
         section.entries.iter().filter(|entry| entry.state == EntryPresence::Present).any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
         })
@@ -113,10 +116,10 @@ impl BranchPair<'_> {
     fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
         let Some(twin) = twin else {
             // The base's plan for it is unknown, but the base declares an entry of the same name.
-            let before = declared_entry(self.declared, &step.address);
+            let before = declared_entry(self.base, &step.address);
             let before = before.filter(|(_, entry)| entry.state == EntryPresence::Present);
             let label = match before.zip(declared_entry(self.head, &step.address)) {
-                Some(((_, before), (_, current))) if self.is_doubtful(step) => {
+                Some(((_, before), (_, current))) if self.is_base_plan_doubtful(step) => {
                     if before.values() == current.values() { Label::Drift } else { Label::Both }
                 }
                 _ => Label::Change,
@@ -132,16 +135,16 @@ impl BranchPair<'_> {
         // An entry is created as a whole or not at all.
         step.label = Some(if is_same { Label::Drift } else { Label::Both });
         if !is_same {
-            join_step(step);
+            include_step(step);
         }
     }
 
     fn label_fields(&self, step: &mut Step, twin: Option<&Step>) {
-        let is_doubtful = twin.is_none() && self.is_doubtful(step);
+        let is_doubtful = twin.is_none() && self.is_base_plan_doubtful(step);
         let address = step.address.clone();
         for change in &mut step.changes {
             let is_declared_alike = || {
-                let before = declared_value(self.declared, &address, &change.field);
+                let before = declared_value(self.base, &address, &change.field);
                 before.is_some() && before == declared_value(self.head, &address, &change.field)
             };
             change.label = Some(if is_doubtful && is_declared_alike() {
@@ -169,14 +172,14 @@ impl BranchPair<'_> {
         // Two hidden values look the same.
         let is_same = other.after == change.after
             && (*change.after != Shown::Hidden
-                || declared_value(self.declared, address, &change.field)
+                || declared_value(self.base, address, &change.field)
                     == declared_value(self.head, address, &change.field));
         if is_same { Label::Drift } else { Label::Both }
     }
 
     /// What the base would change and `plan` does not, because the branch declares the live state.
-    fn adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
-        let settled = |step: &Step| {
+    fn find_adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
+        let adopted_object = |step: &Step| {
             let planned = plan
                 .steps
                 .iter()
@@ -207,19 +210,19 @@ impl BranchPair<'_> {
                 _ => None,
             }
         };
-        let steps = self.would.steps.iter().filter(|step| step.possible.is_none());
-        steps.filter(|step| plan.doubt(step).is_none()).filter_map(settled).collect()
+        let steps = self.base_plan.steps.iter().filter(|step| step.possible.is_none());
+        steps.filter(|step| plan.doubt(step).is_none()).filter_map(adopted_object).collect()
     }
 
     /// Unlisted live entries that the base lists and nothing removes.
     fn unlisted_removals(&self, plan: &ContainerPlan) -> Vec<Address> {
         let was_listed = |address: &&Address| {
-            let Some(section) = declared_section(self.declared, address) else { return false };
+            let Some(section) = declared_section(self.base, address) else { return false };
             let Some(name) = &address.entry else { return false };
             let is_listed_as = |entry: &&DesiredEntry| {
                 let id =
                     name.strip_prefix(entry.key.as_str()).and_then(|rest| rest.strip_prefix('@'));
-                *name == entry.key || (section.section.may_come_twice() && id.is_some())
+                *name == entry.key || (section.section.allows_duplicates() && id.is_some())
             };
             section
                 .entries
@@ -232,61 +235,69 @@ impl BranchPair<'_> {
     }
 }
 
-/// What a step of the branch cannot do without belongs to the branch too.
-fn join_dependent(steps: &mut [Step], head: &Container, caller: &Caller) {
+/// Includes in the branch's change everything that its steps depend on.
+fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     // The fields of an identity change together.
     for step in &mut *steps {
         let identity = declared_section(head, &step.address)
             .map_or(&[][..], |section| section.section.identity);
         let is_identity = |change: &&mut FieldChange| identity.contains(&&*change.field);
-        if step.changes.iter_mut().filter(is_identity).any(|change| !is_excluded(change.label)) {
+        if step
+            .changes
+            .iter_mut()
+            .filter(is_identity)
+            .any(|change| !is_excluded_label(change.label))
+        {
             step.changes
                 .iter_mut()
                 .filter(is_identity)
-                .for_each(|change| join_label(&mut change.label));
+                .for_each(|change| include_in_branch(&mut change.label));
         }
     }
     let creation = steps.iter().position(is_creation);
     if creation.is_some_and(|at| steps[at].label == Some(Label::Change)) {
         return steps.iter_mut().for_each(|step| set_label(step, Label::Change));
     }
-    if steps.iter().all(|step| is_excluded(step.label)) {
+    if steps.iter().all(|step| is_excluded_label(step.label)) {
         return;
     }
-    // The others are impossible without it; and half of a new container helps nobody.
+    // The other steps need the creation, and a container is created as a whole.
     let is_whole = |step: &Step| creation.is_some() || step.address.section.is_none();
-    steps.iter_mut().filter(|step| is_whole(step)).for_each(join_step);
-    join_copies(steps);
-    join_needed(steps, head, caller);
+    steps.iter_mut().filter(|step| is_whole(step)).for_each(include_step);
+    include_copies(steps);
+    include_needed_steps(steps, head, caller);
 }
 
 /// Makes what steps of the branch need part of its change.
-fn join_needed(steps: &mut [Step], head: &Container, caller: &Caller) {
-    let needs = order::needs(head.scope, caller, steps);
-    let mut open: Vec<_> = (0..steps.len()).filter(|at| !is_excluded(steps[*at].label)).collect();
+fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
+    let needs = order::needed_steps(head.scope, caller, steps);
+    let mut open: Vec<_> =
+        (0..steps.len()).filter(|at| !is_excluded_label(steps[*at].label)).collect();
     while let Some(at) = open.pop() {
         for (other, capability) in &needs[at] {
-            // Everybody with access is a provider of that; only who is named is needed.
+            // Every member provides `People`; only members that the step names are needed.
             let is_of_people = *capability == Some(Capability::People);
             if is_of_people && !names_entry(&steps[at], &steps[*other], head) {
                 continue;
             }
             let other_step = &mut steps[*other];
-            if is_excluded(other_step.label) {
+            if is_excluded_label(other_step.label) {
                 open.push(*other);
             }
             match capability {
-                Some(capability) => join_provider(other_step, head, *capability),
-                None => join_step(other_step),
+                Some(capability) => include_provider(other_step, head, *capability),
+                None => include_step(other_step),
             }
         }
     }
 }
 
 /// Makes the part of `step` that provides `capability` part of the branch's change.
-fn join_provider(step: &mut Step, head: &Container, capability: Capability) {
-    let of = declared_section(head, &step.address).filter(|_| step.action == Action::Update);
-    let Some((of, found)) = of.zip(step.live_entry().cloned()) else { return join_step(step) };
+fn include_provider(step: &mut Step, head: &Container, capability: Capability) {
+    let section = declared_section(head, &step.address).filter(|_| step.action == Action::Update);
+    let Some((of, found)) = section.zip(step.live_entry().cloned()) else {
+        return include_step(step);
+    };
     let mut is_found = false;
     for change in step.changes.iter_mut().filter(|change| {
         let Some(value) = change.after.value() else { return false };
@@ -295,40 +306,43 @@ fn join_provider(step: &mut Step, head: &Container, capability: Capability) {
         let effects = of.section.rules().effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
     }) {
-        join_label(&mut change.label);
+        include_in_branch(&mut change.label);
         is_found = true;
     }
-    if is_found { join_label(&mut step.label) } else { join_step(step) }
+    if is_found { include_in_branch(&mut step.label) } else { include_step(step) }
 }
 
 /// Whether the branch's part of `step` names the entry of `other`.
 fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
     let mut named = BTreeSet::new();
-    let changes = step.changes.iter().filter(|change| !is_excluded(change.label));
-    changes.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
-    let called = declared_entry(head, &other.address)
-        .and_then(|(section, entry)| section.section.called(&forms::plain(&entry.values())));
+    let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
+    changes
+        .filter_map(|change| change.after.value())
+        .for_each(|value| collect_texts(value, &mut named));
+    let called = declared_entry(head, &other.address).and_then(|(section, entry)| {
+        section.section.reference_name(&forms::plain_fields(&entry.values()))
+    });
     let name = called.as_ref().or(other.address.entry.as_ref());
     name.is_some_and(|name| named.contains(&name.to_lowercase()))
 }
 
-/// Makes what is left part of the branch's change.
-fn join_label(label: &mut Option<Label>) {
-    if is_excluded(*label) {
+/// Turns an excluded label into one of the branch.
+fn include_in_branch(label: &mut Option<Label>) {
+    if is_excluded_label(*label) {
         *label = Some(Label::Both);
     }
 }
 
 /// Makes all of `step` part of the branch's change.
-fn join_step(step: &mut Step) {
-    step.changes.iter_mut().for_each(|change| join_label(&mut change.label));
-    join_label(&mut step.label);
+fn include_step(step: &mut Step) {
+    step.changes.iter_mut().for_each(|change| include_in_branch(&mut change.label));
+    include_in_branch(&mut step.label);
 }
 
 /// Makes all steps of a missing container part of the branch's change elsewhere.
-pub(super) fn join_creation(steps: &mut [Step]) {
+pub(super) fn include_creation(steps: &mut [Step]) {
     if steps.iter().any(is_creation) {
-        steps.iter_mut().for_each(join_step);
+        steps.iter_mut().for_each(include_step);
     }
 }
 
@@ -337,22 +351,22 @@ fn is_creation(step: &Step) -> bool {
 }
 
 /// If one of two copies changes, the other is part of the change.
-fn join_copies(steps: &mut [Step]) {
-    let originals = steps.iter().filter(|step| !step.is_copy && !is_excluded(step.label));
+fn include_copies(steps: &mut [Step]) {
+    let originals = steps.iter().filter(|step| !step.is_copy && !is_excluded_label(step.label));
     let originals: Vec<_> = originals.map(|step| step.address.clone()).collect();
     for copy in steps.iter_mut().filter(|step| step.is_copy) {
         if originals.iter().any(|original| copy.is_copy_of(original)) {
-            join_step(copy);
+            include_step(copy);
         }
     }
 }
 
 /// All texts in `value`, in lower case.
-fn texts(value: &Json, into: &mut BTreeSet<String>) {
+fn collect_texts(value: &Json, found_texts: &mut BTreeSet<String>) {
     match value {
-        Json::String(text) => drop(into.insert(text.to_lowercase())),
-        Json::Array(items) => items.iter().for_each(|item| texts(item, into)),
-        Json::Object(fields) => fields.values().for_each(|field| texts(field, into)),
+        Json::String(text) => drop(found_texts.insert(text.to_lowercase())),
+        Json::Array(items) => items.iter().for_each(|item| collect_texts(item, found_texts)),
+        Json::Object(fields) => fields.values().for_each(|field| collect_texts(field, found_texts)),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
@@ -371,8 +385,11 @@ fn declared_entry<'c>(
     address: &Address,
 ) -> Option<(&'c DeclaredSection, &'c DesiredEntry)> {
     let section = declared_section(container, address)?;
-    let of = container.address();
-    let entry = section.entries.iter().find(|entry| section.address_of(entry, &of) == *address)?;
+    let container_address = container.address();
+    let entry = section
+        .entries
+        .iter()
+        .find(|entry| section.address_of(entry, &container_address) == *address)?;
     Some((section, entry))
 }
 
@@ -380,7 +397,7 @@ fn declared_entry<'c>(
 fn declared_value(container: &Container, address: &Address, field: &str) -> Option<Value> {
     let found = match declared_entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),
-        None => container.create.fields().and_then(|create| create.get(field)),
+        None => container.create.all_fields().and_then(|create| create.get(field)),
     };
     found.map(|found| found.value)
 }

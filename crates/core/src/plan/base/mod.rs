@@ -24,7 +24,7 @@ use crate::{
     catalogue,
     desired::{Container, DeclaredSection, DesiredEntry, Moves, declared_values},
     diff::{GuardRefusal, Label, Problem, Step},
-    kind::{FORMER, forms},
+    kind::{FORMER_FIELD, forms},
     live::Live,
     origin::Sourced,
     value::Value,
@@ -36,16 +36,16 @@ pub enum Base {
     /// They are not known.
     Unknown,
     /// They are known.
-    Known(Revision),
+    Known(BaseDeclarations),
 }
 
 /// The declarations at a base.
 #[derive(Clone, Debug)]
-pub struct Revision {
+pub struct BaseDeclarations {
     /// The groups and projects, by their path in lower case.
-    all: BTreeMap<String, Container>,
+    containers: BTreeMap<String, Container>,
     /// The paths, in lower case, of groups in which the branch changes a declaration.
-    around_changes: BTreeSet<String>,
+    groups_with_changes: BTreeSet<String>,
 }
 
 /// What a plan shows against a base in addition to the labels of its steps.
@@ -112,7 +112,7 @@ impl Outline {
     pub fn add(&mut self, containers: &[Container]) {
         for container in containers {
             let sections = container.sections.iter().map(|section| section.section.section);
-            let sections = container.life.absent().is_none().then(|| sections.collect());
+            let sections = container.lifecycle.is_absent().is_none().then(|| sections.collect());
             self.0.entry(container.path.to_lowercase()).or_insert(sections);
         }
     }
@@ -139,18 +139,21 @@ impl BaseComparison {
 }
 
 impl Base {
-    /// The base with `containers`, of a branch with the containers `here`.
-    pub fn of(containers: impl IntoIterator<Item = Container>, here: &[Container]) -> Self {
+    /// The base that declares `containers`, for a branch that declares `branch_containers`.
+    pub fn from_containers(
+        containers: impl IntoIterator<Item = Container>,
+        branch_containers: &[Container],
+    ) -> Self {
         let all = containers
             .into_iter()
             .map(|container| (container.path.to_lowercase(), container))
             .collect();
         let mut around_changes = BTreeSet::new();
-        for changed in here.iter().filter(|container| differs(&all, container)) {
+        for changed in branch_containers.iter().filter(|container| differs(&all, container)) {
             let path = changed.path.to_lowercase();
             around_changes.extend(groups_above(&path).map(str::to_owned));
         }
-        Self::Known(Revision { all, around_changes })
+        Self::Known(BaseDeclarations { containers: all, groups_with_changes: around_changes })
     }
 
     /// Labels each difference in `plan`, which was made for `declared`, and returns the rest of the
@@ -163,58 +166,58 @@ impl Base {
         settings: &PlanSettings,
     ) -> BaseComparison {
         let Self::Known(base) = self else {
-            return label::set_all(plan, Label::Unknown);
+            return label::label_all(plan, Label::Unknown);
         };
-        let before = find_declaration(&base.all, declared);
+        let before = find_declaration(&base.containers, declared);
         let before = before.and_then(|before| Some((before, comparable(before, declared)?)));
         let Some((before, at_base)) = before else {
             // There is none that the branch could have changed.
-            return label::set_all(plan, Label::Change);
+            return label::label_all(plan, Label::Change);
         };
-        let would = container(&at_base, live, settings);
-        let pair = label::BranchPair { head: declared, declared: &at_base, would: &would };
-        let mut against = pair.compare(plan, &settings.caller);
+        let base_plan = container(&at_base, live, settings);
+        let pair = label::BranchPair { head: declared, base: &at_base, base_plan: &base_plan };
+        let mut comparison = pair.compare(plan, &settings.caller);
         // A group that no longer exists is created again for its new contents.
-        if base.around_changes.contains(&declared.path.to_lowercase()) {
-            label::join_creation(&mut plan.findings.steps);
+        if base.groups_with_changes.contains(&declared.path.to_lowercase()) {
+            label::include_creation(&mut plan.findings.steps);
         }
         if label::is_in_place(before, declared) {
             let summary = |problem: &Problem| {
                 (problem.address.clone(), problem.code, problem.message.clone())
             };
-            let base_problems: BTreeSet<_> = would.problems.iter().map(summary).collect();
+            let base_problems: BTreeSet<_> = base_plan.problems.iter().map(summary).collect();
             let is_drift = |problem: &&Problem| {
                 base_problems.contains(&summary(problem))
                     && declares_same(before, declared, &problem.address)
             };
-            against.problems = plan.problems.iter().filter(is_drift).cloned().collect();
+            comparison.problems = plan.problems.iter().filter(is_drift).cloned().collect();
         }
-        against
+        comparison
     }
 
-    /// Adds the identities at the base to the entries of `containers`, so that those entries match
-    /// their live ones after the identity changes.
-    pub fn remember(&self, containers: &mut [Container]) {
+    /// Adds the identities at the base to the entries of `containers`, so that entries still match
+    /// their live ones after the branch changes an identity.
+    pub fn add_base_identities(&self, containers: &mut [Container]) {
         let Self::Known(base) = self else { return };
         for container in containers {
-            let Some(before) = find_declaration(&base.all, container) else { continue };
+            let Some(before) = find_declaration(&base.containers, container) else { continue };
             for section in &mut container.sections {
                 if let Some(before) = before.section(section.section.section) {
-                    remember(section, before);
+                    add_former_identities(section, before);
                 }
             }
         }
     }
 
-    /// The groups, projects and sections that the base declares and the branch, with `here`, does
-    /// not declare any more.
-    pub fn gone(&self, here: &Outline, moves: &Moves) -> Vec<Address> {
+    /// The groups, projects and sections that the base declares and the branch (`branch_outline`)
+    /// does not.
+    pub fn removed_declarations(&self, branch_outline: &Outline, moves: &Moves) -> Vec<Address> {
         let Self::Known(base) = self else { return Vec::new() };
         let mut gone = Vec::new();
-        for (path, before) in &base.all {
-            let home = moves.home(path);
-            match here.0.get(&home.to_lowercase()) {
-                None if moves.declares(path) || before.life.absent().is_some() => {}
+        for (path, before) in &base.containers {
+            let home = moves.declared_path(path);
+            match branch_outline.0.get(&home.to_lowercase()) {
+                None if moves.declares(path) || before.lifecycle.is_absent().is_some() => {}
                 None => gone.push(before.address()),
                 // It is deleted with all that is in it.
                 Some(None) => {}
@@ -229,20 +232,22 @@ impl Base {
         gone
     }
 
-    /// The containers of `all` whose declarations differ from the base, or below which a
-    /// declaration was removed if they declare a policy for that. All of them if the base is not
-    /// known.
-    pub fn changed(&self, all: Vec<Container>) -> Vec<Container> {
-        let Self::Known(base) = self else { return all };
-        let paths: BTreeSet<_> = all.iter().map(|one| one.path.to_lowercase()).collect();
-        let gone: Vec<_> = base.all.keys().filter(|path| !paths.contains(*path)).collect();
+    /// Keeps the containers whose declarations differ from the base, or below which a declaration
+    /// was removed if they have a policy for unlisted projects. Keeps all if the base is not known.
+    pub fn changed_containers(&self, containers: Vec<Container>) -> Vec<Container> {
+        let Self::Known(base) = self else { return containers };
+        let paths: BTreeSet<_> = containers.iter().map(|one| one.path.to_lowercase()).collect();
+        let gone: Vec<_> = base.containers.keys().filter(|path| !paths.contains(*path)).collect();
         let lost_declarations = |container: &Container| {
             let above = format!("{}/", container.path.to_lowercase());
-            container.life.unlisted_projects.is_some()
+            container.lifecycle.unlisted_projects.is_some()
                 && gone.iter().any(|path| path.starts_with(&above))
         };
-        all.into_iter()
-            .filter(|container| differs(&base.all, container) || lost_declarations(container))
+        containers
+            .into_iter()
+            .filter(|container| {
+                differs(&base.containers, container) || lost_declarations(container)
+            })
             .collect()
     }
 }
@@ -272,17 +277,17 @@ fn find_declaration<'b>(
     base: &'b BTreeMap<String, Container>,
     container: &Container,
 ) -> Option<&'b Container> {
-    let mut paths = std::iter::once(&*container.path).chain(container.former());
+    let mut paths = std::iter::once(&*container.path).chain(container.former_paths());
     let found = paths.find_map(|path| base.get(&path.to_lowercase()));
     found.filter(|found| found.scope == container.scope)
 }
 
-/// The same for one section, unless another entry has that identity now. An entry with the same stored
-/// name is the same, whatever else its identity is.
-fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
+/// Adds the base's identity to each entry of one section, unless another entry has that identity
+/// now. Entries are the same if the service stores the same name for them.
+fn add_former_identities(section: &mut DeclaredSection, before: &DeclaredSection) {
     let of = section.section;
-    let Some(field) = of.table().get(FORMER).map(|spec| spec.name) else { return };
-    let identify = |entry: &DesiredEntry| of.identify(&forms::plain(&entry.values()));
+    let Some(field) = of.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
+    let identify = |entry: &DesiredEntry| of.identify(&forms::plain_fields(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (at, entry) in section.entries.iter_mut().enumerate() {
         let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
@@ -305,14 +310,14 @@ fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
 /// The part of the base's declaration that `head` declares too and that was read for it. `None` if
 /// the base declared nothing there, or the deletion of the container.
 fn comparable(base: &Container, head: &Container) -> Option<Container> {
-    let is_gone = |one: &Container| one.life.absent().is_some();
+    let is_gone = |one: &Container| one.lifecycle.is_absent().is_some();
     if is_gone(base) != is_gone(head) || (base.is_watched && !head.is_watched) {
         return None;
     }
     let mut comparable = base.clone();
     comparable.path = head.path.clone();
     comparable.is_watched = false;
-    comparable.life.unlisted_projects = None;
+    comparable.lifecycle.unlisted_projects = None;
     comparable.sections.retain(|section| head.section(section.section.section).is_some());
     Some(comparable)
 }

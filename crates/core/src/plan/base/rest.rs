@@ -1,6 +1,6 @@
 //! Removes from the declarations what a run excludes.
 
-use super::label::is_excluded;
+use super::label::is_excluded_label;
 use crate::{
     address::Glob,
     desired::{Container, Declared, DeclaredSection},
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum BranchPart {
     /// All of it: nothing is excluded.
-    All,
+    Whole,
     /// Nothing of the container.
     Nothing,
     /// This part.
@@ -23,26 +23,27 @@ pub enum BranchPart {
 impl BranchPart {
     /// The part of `declared` that belongs to the branch, according to the labels in `plan`.
     pub fn of(declared: &Container, plan: &ContainerPlan) -> Self {
-        let excluded_steps: Vec<_> = plan.steps.iter().filter(|step| excludes_part(step)).collect();
+        let excluded_steps: Vec<_> =
+            plan.steps.iter().filter(|step| has_excluded_part(step)).collect();
         if excluded_steps.is_empty() {
-            return Self::All;
+            return Self::Whole;
         }
         if excluded_steps.iter().any(|step| step.address.section.is_none()) {
             return Self::Nothing;
         }
-        let mut rest = declared.clone();
+        let mut remaining = declared.clone();
         let address = declared.address();
         for step in excluded_steps {
             let is_affected =
                 |section: &DeclaredSection| Some(section.section.section) == step.address.section;
-            let Some(at) = rest.sections.iter().position(is_affected) else { continue };
-            let section = &mut rest.sections[at];
-            section.also_read = section.names().map(str::to_owned).collect();
+            let Some(at) = remaining.sections.iter().position(is_affected) else { continue };
+            let section = &mut remaining.sections[at];
+            section.extra_fields = section.names().map(str::to_owned).collect();
             if section.section.shape != Shape::List {
                 // A part of the container that is created, removed or switched is excluded as a
                 // whole.
                 if step.action != Action::Update || section.section.shape == Shape::Switch {
-                    rest.sections.remove(at);
+                    remaining.sections.remove(at);
                 } else {
                     section
                         .entries
@@ -60,7 +61,7 @@ impl BranchPart {
                 Some(position)
                     if step.action == Action::Update
                         && !step.changes.iter().any(|change| {
-                            is_excluded(change.label)
+                            is_excluded_label(change.label)
                                 && section.section.identity.contains(&&*change.field)
                         }) =>
                 {
@@ -69,35 +70,36 @@ impl BranchPart {
                 position => {
                     let removed = position.map(|position| section.entries.remove(position).key);
                     let names = [name, removed].into_iter().flatten();
-                    section.unmanaged.extend(names.map(|name| Glob::name(&name)));
+                    section.unmanaged.extend(names.map(|name| Glob::exact(&name)));
                 }
             }
         }
-        Self::Some(Box::new(rest))
+        Self::Some(Box::new(remaining))
     }
 }
 
 /// Whether some part of a step is excluded.
-fn excludes_part(step: &Step) -> bool {
-    is_excluded(step.label) || step.changes.iter().any(|change| is_excluded(change.label))
+fn has_excluded_part(step: &Step) -> bool {
+    is_excluded_label(step.label)
+        || step.changes.iter().any(|change| is_excluded_label(change.label))
 }
 
 /// Removes from `fields` those that `step` excludes.
 fn drop_excluded(fields: &mut Declared, step: &Step) {
     let is_excluded =
-        |name: &str| step.change(name).is_some_and(|change| is_excluded(change.label));
+        |name: &str| step.change(name).is_some_and(|change| is_excluded_label(change.label));
     *fields = fields.iter().filter(|(name, _)| !is_excluded(name)).collect();
 }
 
 /// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.
-pub fn excluded_steps(steps: &[Step], all: bool) -> Vec<Step> {
+pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
     let part = |step: &Step| {
         let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
-        if !all && !is_excluded(step.label) {
-            step.changes.retain(|change| is_excluded(change.label));
+        if !includes_all && !is_excluded_label(step.label) {
+            step.changes.retain(|change| is_excluded_label(change.label));
             step.label = step.changes.iter().filter_map(|change| change.label).min();
         }
         step
     };
-    steps.iter().filter(|step| all || excludes_part(step)).map(part).collect()
+    steps.iter().filter(|step| includes_all || has_excluded_part(step)).map(part).collect()
 }

@@ -9,10 +9,10 @@ use crate::{
     address::Glob,
     desired::{ContainerLife, CreationPolicy, Declared, EntryPresence, Unlisted, testing::shop},
     diff::Action,
-    kind::{Former, Target, Wanted},
+    kind::{FieldSelection, Former, Target},
     live::{
         Presence,
-        testing::{here, here_reading},
+        testing::{here_reading, live_container},
     },
     plan::tests::settings,
     value::Json,
@@ -40,7 +40,8 @@ fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, BaseCo
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
-    let against = Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
+    let against =
+        Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     let line = |step: &Step| {
         let fields = step.changes.iter().map(|c| format!(" {}={:?}", c.field, c.label.unwrap()));
         let fields: String =
@@ -70,10 +71,10 @@ fn what_the_branch_no_longer_declares_is_named() {
             origin: crate::desired::testing::origin(1),
         });
         let life = ContainerLife { previously: previously.collect(), ..ContainerLife::default() };
-        Container { path: path.into(), life, ..shop(&sections, Unlisted::Report) }
+        Container { path: path.into(), lifecycle: life, ..shop(&sections, Unlisted::Report) }
     };
     let both = json!({"settings": {"description": "a"}, "variables": []});
-    let base = Base::of(
+    let base = Base::from_containers(
         [
             at("acme/a", both.clone(), &[]),
             at("acme/b", both.clone(), &[]),
@@ -86,16 +87,18 @@ fn what_the_branch_no_longer_declares_is_named() {
     let moves = Moves::of(&containers);
     let mut here = Outline::default();
     here.add(&containers);
-    let gone: Vec<_> = base.gone(&here, &moves).iter().map(ToString::to_string).collect();
+    let gone: Vec<_> =
+        base.removed_declarations(&here, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(gone, ["acme/a", "acme/b#variables"]);
-    assert_eq!(Base::Unknown.gone(&here, &moves), []);
+    assert_eq!(Base::Unknown.removed_declarations(&here, &moves), []);
     // What is to be absent is in the plan.
     let absent =
         Sourced { value: EntryPresence::Absent, origin: crate::desired::testing::origin(1) };
     let mut removed = at("acme/a", json!({}), &[]);
-    removed.life.state = Some(absent);
+    removed.lifecycle.state = Some(absent);
     here.add(&[removed]);
-    let gone: Vec<_> = base.gone(&here, &moves).iter().map(ToString::to_string).collect();
+    let gone: Vec<_> =
+        base.removed_declarations(&here, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(gone, ["acme/b#variables"]);
 }
 
@@ -108,7 +111,8 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
     for [base, head, live] in all() {
         let (base_declared, declared) = (declare(base), declare(head));
         let there = json!({"settings": {"description": live}});
-        let live_state = here_reading(&declared, &there, Wanted::Only(&["description"].into()));
+        let live_state =
+            here_reading(&declared, &there, FieldSelection::Only(&["description"].into()));
         let (steps, against) = said(&base_declared, &declared, &live_state);
         let about = format!("base {base:?}, head {head:?}, live {live:?}");
         let expected = head.filter(|_| head != live).map(|head| {
@@ -135,7 +139,7 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
             let (base_declared, declared) = (declare(base), declare(head));
             let there = Json::from_iter(live.map(|value| variable("K", value)));
             let there = json!({"variables": there});
-            let live_state = here_reading(&declared, &there, Wanted::All);
+            let live_state = here_reading(&declared, &there, FieldSelection::All);
             let (steps, against) = said(&base_declared, &declared, &live_state);
             let about = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
             let expected = match (head, live) {
@@ -189,7 +193,7 @@ fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
                 .then(|| json!({"key": "K", "environment_scope": "*", "value": "a"}))
                 .into_iter()
                 .collect();
-            let live_state = here_reading(&own, &json!({"variables": there}), Wanted::All);
+            let live_state = here_reading(&own, &json!({"variables": there}), FieldSelection::All);
             let (steps, against) = said(&before, &own, &live_state);
             assert_eq!(steps, expected, "{base:?} {live}");
             assert_eq!(
@@ -211,7 +215,7 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
         own
     };
     let head = declare(true, "a");
-    let mut live = here(&head, &json!({}));
+    let mut live = live_container(&head, &json!({}));
     let group = crate::kind::LiveNamespace {
         id: crate::kind::Id::Known(3),
         owner: crate::kind::NamespaceOwner::Group,
@@ -226,17 +230,17 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
         plan.steps[0].label.unwrap()
     };
     assert_eq!(label(Base::Unknown), Label::Unknown);
-    assert_eq!(label(Base::of([], &[])), Label::Change);
-    assert_eq!(label(Base::of([declare(false, "a")], &[])), Label::Change);
-    assert_eq!(label(Base::of([declare(true, "a")], &[])), Label::Drift);
-    assert_eq!(label(Base::of([declare(true, "b")], &[])), Label::Both);
+    assert_eq!(label(Base::from_containers([], &[])), Label::Change);
+    assert_eq!(label(Base::from_containers([declare(false, "a")], &[])), Label::Change);
+    assert_eq!(label(Base::from_containers([declare(true, "a")], &[])), Label::Drift);
+    assert_eq!(label(Base::from_containers([declare(true, "b")], &[])), Label::Both);
 }
 
 #[test]
 fn removing_watch_makes_a_difference_a_change_of_the_branch() {
     let own = shop(&json!({"settings": {"description": "a"}}), Unlisted::Report);
     let watched = Container { is_watched: true, ..own.clone() };
-    let live = here(&own, &json!({"settings": {"description": "b"}}));
+    let live = live_container(&own, &json!({"settings": {"description": "b"}}));
     assert_eq!(said(&watched, &own, &live).0, ["Update Change description=Change"]);
 }
 
@@ -248,13 +252,13 @@ fn watched_differences_have_labels() {
         Container { is_watched: true, ..declared }
     };
     let (own, settings) = (describe("b"), settings(&[]));
-    let live = here(&own, &json!({"settings": {"description": "a"}}));
+    let live = live_container(&own, &json!({"settings": {"description": "a"}}));
     for (base, want) in [
         (Base::Unknown, Label::Unknown),
-        (Base::of([], &[]), Label::Change),
-        (Base::of([own.clone()], &[]), Label::Drift),
-        (Base::of([describe("a")], &[]), Label::Change),
-        (Base::of([describe("c")], &[]), Label::Both),
+        (Base::from_containers([], &[]), Label::Change),
+        (Base::from_containers([own.clone()], &[]), Label::Drift),
+        (Base::from_containers([describe("a")], &[]), Label::Change),
+        (Base::from_containers([describe("c")], &[]), Label::Both),
     ] {
         let mut plan = container(&own, &live, &settings);
         base.label(&mut plan, &own, &live, &settings);
@@ -283,9 +287,9 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         ],
     });
     let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
-    let (live, settings) = (here_reading(&head, &there, Wanted::All), settings(&[]));
+    let (live, settings) = (here_reading(&head, &there, FieldSelection::All), settings(&[]));
     let mut plan = container(&head, &live, &settings);
-    Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
+    Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
     let BranchPart::Some(rest) = BranchPart::of(&head, &plan) else { panic!("something remains") };
     let lines = |steps: &[Step]| -> Vec<_> {
         let line = |step: &Step| {
@@ -310,9 +314,10 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
 #[test]
 fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
     let hooks = |url: &str| json!({"hooks": [{"name": "ci", "url": url}]});
-    let base = Base::of([shop(&hooks("https://old.example.org/"), Unlisted::Report)], &[]);
+    let base =
+        Base::from_containers([shop(&hooks("https://old.example.org/"), Unlisted::Report)], &[]);
     let urls = |mut own: Container| {
-        base.remember(std::slice::from_mut(&mut own));
+        base.add_base_identities(std::slice::from_mut(&mut own));
         let section = own.section("hooks").unwrap();
         section.entries[0]
             .fields
@@ -336,9 +341,12 @@ fn only_containers_declared_differently_at_the_base_are_selected() {
         path: path.into(),
         ..shop(&json!({"settings": {"description": text}}), Unlisted::Report)
     };
-    let base = Base::of([named("acme/a", "x"), named("acme/B", "x"), named("acme/gone", "x")], &[]);
+    let base = Base::from_containers(
+        [named("acme/a", "x"), named("acme/B", "x"), named("acme/gone", "x")],
+        &[],
+    );
     let looked = |all: Vec<Container>| -> Vec<_> {
-        base.changed(all).into_iter().map(|own| own.path.to_string()).collect()
+        base.changed_containers(all).into_iter().map(|own| own.path.to_string()).collect()
     };
     assert_eq!(looked(vec![named("acme/a", "x"), named("acme/b", "x")]), Vec::<String>::new());
     assert_eq!(looked(vec![named("acme/a", "y"), named("acme/neo", "x")]), ["acme/a", "acme/neo"]);
@@ -353,10 +361,10 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
         shop(&sections, Unlisted::Report)
     };
     let base = project("a", "nobody");
-    let mut moved = here(&base, &json!({"settings": {"description": "a"}}));
+    let mut moved = live_container(&base, &json!({"settings": {"description": "a"}}));
     moved.presence = Presence::Moved { to: Some("acme/store".into()) };
     let sections = json!({"settings": {"description": "a"}, "protected_branches": []});
-    let mut there = here(&base, &sections);
+    let mut there = live_container(&base, &sections);
     there.names.insert(crate::field::NamedObject::User, "nobody", None);
     there.names.insert(crate::field::NamedObject::User, "no-one", None);
     for (live, head, is_drift) in [
@@ -369,7 +377,8 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
         let settings = settings(&[]);
         let mut plan = container(&head, live, &settings);
         assert_eq!(plan.problems.len(), 1, "{plan:#?}");
-        let against = Base::of([base.clone()], &[]).label(&mut plan, &head, live, &settings);
+        let against =
+            Base::from_containers([base.clone()], &[]).label(&mut plan, &head, live, &settings);
         assert_eq!(!against.problems.is_empty(), is_drift, "{:?}", plan.problems);
     }
 }
@@ -379,7 +388,7 @@ fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
-    Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
+    Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     let line = |step: &Step| {
         let at = step.address.to_string().replace("https%3A%2F%2F", "");
         format!("{at} {:?}", step.label.unwrap())
@@ -411,7 +420,7 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
         shop(&json!({"hooks": [one("a"), one("b")], "badges": badges}), Unlisted::Report)
     };
     let base = declare(None);
-    let live = |head: &Container| here_reading(head, &there, Wanted::All);
+    let live = |head: &Container| here_reading(head, &there, FieldSelection::All);
     for (changed, expected) in [
         (None, vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b@4 Drift"]),
         (
@@ -461,10 +470,10 @@ fn drifted_entries_that_a_change_names_are_created() {
         ),
     ] {
         let (base, head) = (declare(before), declare(now));
-        let mut live = here_reading(&head, &there, Wanted::All);
-        live.inherited = Some(std::sync::Arc::default());
+        let mut live = here_reading(&head, &there, FieldSelection::All);
+        live.levels_above = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
-        live.people = Some(Ok(std::collections::BTreeSet::new()));
+        live.users_with_access = Some(Ok(std::collections::BTreeSet::new()));
         for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
             live.names.insert(crate::field::NamedObject::User, name, Some(11 + at as u64));
         }
@@ -482,9 +491,9 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
     };
     let head = declare(false, Unlisted::Delete);
     let there = json!({"archived": {"archived": true}, "variables": [variable("K", "a")]});
-    let mut live = here_reading(&head, &there, Wanted::All);
+    let mut live = here_reading(&head, &there, FieldSelection::All);
     if let Presence::Here(_, facts) = &mut live.presence {
-        facts.archived = true;
+        facts.is_archived = true;
     }
     for (policy, label) in [(Unlisted::Delete, "Unknown"), (Unlisted::Report, "Change")] {
         let found = labelled(&declare(true, policy), &head, &live);
@@ -498,8 +507,9 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
 fn a_removal_is_a_change_if_the_base_does_not_manage_the_entry() {
     let head = shop(&json!({"variables": []}), Unlisted::Delete);
     let mut base = head.clone();
-    base.sections[0].unmanaged = vec![Glob::over_names("K@*").unwrap()];
-    let live = here_reading(&head, &json!({"variables": [variable("K", "a")]}), Wanted::All);
+    base.sections[0].unmanaged = vec![Glob::for_names("K@*").unwrap()];
+    let live =
+        here_reading(&head, &json!({"variables": [variable("K", "a")]}), FieldSelection::All);
     assert_eq!(said(&base, &head, &live).0, ["Delete Change"]);
 }
 
@@ -514,7 +524,8 @@ fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state()
     };
     for (own, settled) in [("a", true), ("b", false)] {
         let head = declare(Some(own));
-        let live = here_reading(&head, &json!({"variables": [variable("K", "a")]}), Wanted::All);
+        let live =
+            here_reading(&head, &json!({"variables": [variable("K", "a")]}), FieldSelection::All);
         let (steps, against) = said(&declare(None), &head, &live);
         assert_eq!((steps.is_empty(), !against.already.is_empty()), (settled, settled), "{own}");
     }
@@ -531,9 +542,9 @@ fn a_field_that_both_declare_alike_is_drift_even_if_the_base_has_no_plan_for_it(
     };
     let head = declare(false, Some("a"));
     let there = json!({"archived": {"archived": true}, "settings": {"description": "b"}});
-    let mut live = here(&head, &there);
+    let mut live = live_container(&head, &there);
     if let Presence::Here(_, facts) = &mut live.presence {
-        facts.archived = true;
+        facts.is_archived = true;
     }
     for (base, label) in [(Some("a"), "Drift"), (Some("c"), "Change"), (None, "Change")] {
         let found = labelled(&declare(true, base), &head, &live);
@@ -552,10 +563,10 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
         };
         let (before, head) = (declare("merge"), declare("ff"));
         let there = json!({"settings": {"merge_method": "merge"}, "push_rule": there});
-        let (live, settings) = (here_reading(&head, &there, Wanted::All), settings(&[]));
+        let (live, settings) = (here_reading(&head, &there, FieldSelection::All), settings(&[]));
         let mut plan = container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
-        Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
+        Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
         let BranchPart::Some(rest) = BranchPart::of(&head, &plan) else {
             panic!("something remains")
         };
@@ -574,9 +585,9 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
     };
     let head = declare(false, Some(variable("K", "a")));
     let there = json!({"archived": {"archived": true}, "variables": []});
-    let mut live = here_reading(&head, &there, Wanted::All);
+    let mut live = here_reading(&head, &there, FieldSelection::All);
     if let Presence::Here(_, facts) = &mut live.presence {
-        facts.archived = true;
+        facts.is_archived = true;
     }
     let absent = json!({"key": "K", "environment_scope": "*", "state": "absent"});
     for (base, label) in [
@@ -596,15 +607,19 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
 fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
     let declare = |former: &[&str]| {
         let mut own = shop(&json!({}), Unlisted::Report);
-        own.life.previously =
-            former.iter().map(|path| crate::desired::testing::former(path)).collect();
+        own.lifecycle.previously =
+            former.iter().map(|path| crate::desired::testing::former_path(path)).collect();
         own
     };
     let head = declare(&["acme/old"]);
-    let mut live = here(&head, &json!({}));
+    let mut live = live_container(&head, &json!({}));
     if let Presence::Here(target, _) = &mut live.presence {
-        target.former =
-            Some(Former { path: "acme/old".into(), transfers: false, renames: true, name: None });
+        target.former = Some(Former {
+            path: "acme/old".into(),
+            is_transferred: false,
+            is_renamed: true,
+            name: None,
+        });
     }
     for (former, label) in [(&["acme/old"][..], "Drift"), (&[], "Change")] {
         assert_eq!(labelled(&declare(former), &head, &live), [format!("acme/shop {label}")]);
@@ -699,12 +714,12 @@ fn live(declared: &Container, forms: &[u8]) -> Live {
     for at in 2..PARTS.len() {
         there[PARTS[at]] = part(at);
     }
-    let mut live = here_reading(declared, &there, Wanted::All);
+    let mut live = here_reading(declared, &there, FieldSelection::All);
     if let Presence::Here(_, facts) = &mut live.presence {
-        facts.archived = forms[2] == 2;
+        facts.is_archived = forms[2] == 2;
     }
-    live.release = crate::release::DetectedRelease::Is("18.9".parse().unwrap());
-    live.inherited = Some(std::sync::Arc::default());
+    live.release = crate::release::DetectedRelease::Known("18.9".parse().unwrap());
+    live.levels_above = Some(std::sync::Arc::default());
     live.names.insert(crate::field::NamedObject::User, "alice", Some(11));
     live.names.insert(crate::field::NamedObject::Group, "team", Some(12));
     live.names.insert_entries("deploy_keys", Ok(crate::kind::Entries::new()));
@@ -715,18 +730,18 @@ fn live(declared: &Container, forms: &[u8]) -> Live {
 fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
-    Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
+    Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     plan.findings.steps
 }
 
 /// The fields that belong to the branch, by step.
 fn written(steps: &[Step]) -> Vec<String> {
     let of = |step: &Step| {
-        let fields = step.changes.iter().filter(|change| !label::is_excluded(change.label));
+        let fields = step.changes.iter().filter(|change| !label::is_excluded_label(change.label));
         let fields: Vec<_> = fields.map(|change| &*change.field).collect();
         format!("{} {}", step.address.section.unwrap_or_default(), fields.join(" "))
     };
-    steps.iter().filter(|step| !label::is_excluded(step.label)).map(of).collect()
+    steps.iter().filter(|step| !label::is_excluded_label(step.label)).map(of).collect()
 }
 
 /// Access that was taken away by hand is given back only if the branch needs it.
@@ -768,7 +783,7 @@ fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
     let steps = against(&before, &after, &live(&after, there));
     let needed: Vec<_> = steps
         .iter()
-        .filter(|step| !label::is_excluded(step.label))
+        .filter(|step| !label::is_excluded_label(step.label))
         .flat_map(|step| step.after.iter().map(|edge| edge.address.clone()))
         .collect();
     for step in &steps {
@@ -777,14 +792,14 @@ fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
         let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == at);
         if section == "settings" {
             for change in &step.changes {
-                let is_left = label::is_excluded(change.label);
+                let is_left = label::is_excluded_label(change.label);
                 let is_ci = &*change.field == "builds_access_level";
                 assert!(is_left || own(&change.field) || (is_ci && is_needed), "{step:#?}");
                 assert!(!is_left || !own(&change.field), "{step:#?}");
             }
             continue;
         }
-        let is_left = label::is_excluded(step.label);
+        let is_left = label::is_excluded_label(step.label);
         assert!(is_left || own(section) || is_needed, "{step:#?}");
         assert!(!is_left || !own(section), "{step:#?}");
         if ["members", "shares", "deploy_keys"].contains(&section) && !is_left && !own(section) {

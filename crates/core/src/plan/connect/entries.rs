@@ -1,5 +1,5 @@
-//! Entries that the service refuses below a group that has the same, or another one of which a project
-//! has only one. It takes the one above while there is one below.
+//! Orders entries that collide with one of a group above: the service refuses to create the lower
+//! entry after the upper one, but accepts the upper one after the lower.
 
 use std::collections::HashMap;
 
@@ -36,17 +36,17 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
             .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
             .flatten()
             .filter(|(_, other)| section.collides(name, other));
-        let mut gone: Vec<(usize, &str)> = Vec::new();
+        let mut removals: Vec<(usize, &str)> = Vec::new();
         for (other, other_name) in above {
             match steps[*other].action {
-                Action::Delete => gone.push((*other, *other_name)),
+                Action::Delete => removals.push((*other, *other_name)),
                 Action::Create => edges.push((*other, at, "a group above would forbid it")),
                 Action::Update => {}
             }
         }
         for effect in &step.effects {
             let Effect::Follows(taken) = effect else { continue };
-            let removal = gone.iter().find(|(other, name)| {
+            let removal = removals.iter().find(|(other, name)| {
                 taken.entry.as_deref() == Some(name)
                     && steps[*other].address.path.eq_ignore_ascii_case(&taken.path)
             });
@@ -74,5 +74,5 @@ fn collision_problem(step: &Step, section: Section, what: &str, taken: &Address)
     let texts = if section.is_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
     let key = text::escape(taken.entry.as_deref().unwrap_or_default());
     let words = words![group = taken.path, noun = section.noun, key, what];
-    Problem::of(texts, words, &step.address, &step.origin)
+    Problem::from_texts(texts, words, &step.address, &step.origin)
 }

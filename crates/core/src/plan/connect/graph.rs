@@ -1,8 +1,8 @@
 //! Which steps come after which, by edges over any number of steps.
 //!
-//! As when they are carried out, an edge to a section stands for its earlier steps. So that the links
-//! grow with the steps and not with their product, each step has a second node, which comes after
-//! the step and after the second node of the step before it in the section.
+//! As in apply, an edge to a section means its earlier steps. To keep the links linear in the
+//! number of steps, each step has a second node, which comes after the step and after the second
+//! node of the previous step in the section.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,19 +11,19 @@ use crate::{diff::Step, steps};
 /// The links between steps.
 pub(super) struct Graph {
     /// The nodes that each node comes directly after. The second nodes follow the steps.
-    before: Vec<Vec<usize>>,
+    predecessors: Vec<Vec<usize>>,
     /// The reverse.
-    after: Vec<Vec<usize>>,
+    successors: Vec<Vec<usize>>,
 }
 
 impl Graph {
-    pub(super) fn of(all: &[Step]) -> Self {
+    pub(super) fn of(steps: &[Step]) -> Self {
         let places: HashMap<_, _> =
-            all.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
-        let mut before = vec![Vec::new(); 2 * all.len()];
+            steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
+        let mut before = vec![Vec::new(); 2 * steps.len()];
         // The last step so far of each section.
         let mut last = HashMap::new();
-        for (at, step) in all.iter().enumerate() {
+        for (at, step) in steps.iter().enumerate() {
             let path = &step.address.path;
             before[at].extend(step.after.iter().filter_map(
                 |edge| match places.get(&edge.address) {
@@ -32,7 +32,7 @@ impl Graph {
                     None => last.get(&(path, edge.address.section)).copied(),
                 },
             ));
-            let both = all.len() + at;
+            let both = steps.len() + at;
             before[both].push(at);
             before[both].extend(last.insert((path, step.address.section), both));
         }
@@ -40,31 +40,31 @@ impl Graph {
         for (at, others) in before.iter().enumerate() {
             others.iter().for_each(|other| after[*other].push(at));
         }
-        Self { before, after }
+        Self { predecessors: before, successors: after }
     }
 
     /// The step at `first`, and those that come after it.
     pub(super) fn followers(&self, first: usize) -> HashSet<usize> {
         let mut found = HashSet::new();
-        self.follow(first, |at| found.insert(at));
+        self.visit_followers(first, |at| found.insert(at));
         found
     }
 
-    fn follow(&self, first: usize, mut is_new: impl FnMut(usize) -> bool) {
+    fn visit_followers(&self, first: usize, mut is_new: impl FnMut(usize) -> bool) {
         let mut open = vec![first];
         while let Some(at) = open.pop() {
             steps::step();
             if is_new(at) {
-                open.extend(&self.after[at]);
+                open.extend(&self.successors[at]);
             }
         }
     }
 
     /// The steps that come after themselves, each with another one of its circle.
-    pub(super) fn circles(&self) -> Vec<(usize, usize)> {
+    pub(super) fn find_circles(&self) -> Vec<(usize, usize)> {
         // A node is finished after all that it comes after.
-        let (mut seen, mut finished) = (vec![false; self.before.len()], Vec::new());
-        for start in 0..self.before.len() {
+        let (mut seen, mut finished) = (vec![false; self.predecessors.len()], Vec::new());
+        for start in 0..self.predecessors.len() {
             let mut open = vec![(start, false)];
             while let Some((at, is_finished)) = open.pop() {
                 steps::step();
@@ -72,26 +72,27 @@ impl Graph {
                     finished.push(at);
                 } else if !std::mem::replace(&mut seen[at], true) {
                     open.push((at, true));
-                    open.extend(self.before[at].iter().map(|other| (*other, false)));
+                    open.extend(self.predecessors[at].iter().map(|other| (*other, false)));
                 }
             }
         }
         // From the last one on, a node reaches exactly its circle among the nodes that are not yet in one.
         let mut circle = HashMap::new();
         for start in finished.into_iter().rev() {
-            self.follow(start, |at| {
+            self.visit_followers(start, |at| {
                 let is_new = !circle.contains_key(&at);
                 circle.entry(at).or_insert(start);
                 is_new
             });
         }
-        let all = self.before.len() / 2;
+        let step_count = self.predecessors.len() / 2;
         let mut members: HashMap<_, Vec<_>> = HashMap::new();
-        (0..all).for_each(|at| members.entry(circle[&at]).or_default().push(at));
-        (0..all)
+        (0..step_count).for_each(|at| members.entry(circle[&at]).or_default().push(at));
+        (0..step_count)
             .filter_map(|at| {
-                let mut direct = self.before[at].iter();
-                let direct = direct.find(|other| **other < all && circle[other] == circle[&at]);
+                let mut direct = self.predecessors[at].iter();
+                let direct =
+                    direct.find(|other| **other < step_count && circle[other] == circle[&at]);
                 let other =
                     direct.or_else(|| members[&circle[&at]].iter().find(|other| **other != at));
                 Some((at, *other?))

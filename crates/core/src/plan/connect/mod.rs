@@ -28,11 +28,11 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
 };
 
-use super::order::narrows;
+use super::order::narrows_visibility;
 use crate::{
     address::{Address, groups_above},
     catalogue::{
-        constraints::{self, Constraint, GroupSetting, How},
+        constraints::{self, Constraint, ConstraintEffect, GroupSetting},
         settings,
     },
     diff::{
@@ -44,7 +44,7 @@ use crate::{
     value::Json,
 };
 use graph::Graph;
-pub(super) use people::still_named;
+pub(super) use people::note_lost_access;
 use visible::{order_visibility, refuse_too_visible, refuse_visible_contents};
 
 /// A step, by its position, that comes after another one, and why.
@@ -52,18 +52,20 @@ type LaterStep = (usize, Edge);
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
-    for find in [after_creations, after_inherited_settings, after_freed_names, after_moves] {
+    for find in
+        [edges_to_creations, edges_to_inherited_settings, edges_to_freed_names, edges_to_moves]
+    {
         let edges = find(steps);
         add_edges(steps, edges);
     }
-    let mut problems = after_freed_paths(steps);
+    let mut problems = order_freed_paths(steps);
     problems.extend(refuse_too_visible(steps));
     let edges = order_visibility(steps);
     add_edges(steps, edges);
     problems.extend(refuse_visible_contents(steps));
     problems.extend(entries::order_entries(steps));
     problems.extend(order_constraints(steps));
-    problems.extend(people::connect(steps));
+    problems.extend(people::connect_access(steps));
     for step in &mut *steps {
         let mut seen = HashSet::new();
         step.after.retain(|edge| seen.insert(edge.address.clone()));
@@ -89,22 +91,25 @@ fn edges<'s, A: IntoIterator<Item = &'s Address>>(
     steps.iter().enumerate().flat_map(of).collect()
 }
 
-/// What `of` finds in `steps`, by the path of each in lower case.
-fn by_path<'s, T>(steps: &'s [Step], of: impl Fn(&'s Step) -> Option<T>) -> HashMap<String, T> {
-    let found = steps.iter().filter_map(|step| Some((step, of(step)?)));
+/// Maps the lower-case path of each step to the result of `value_of`, if it has one.
+fn index_by_path<'s, T>(
+    steps: &'s [Step],
+    value_of: impl Fn(&'s Step) -> Option<T>,
+) -> HashMap<String, T> {
+    let found = steps.iter().filter_map(|step| Some((step, value_of(step)?)));
     found.map(|(step, found)| (step.address.path.to_lowercase(), found)).collect()
 }
 
-/// What `by_path`, with paths in lower case, has for the groups above `path`, nearest first.
-fn above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<Item = &'m T> {
+/// The values of `by_path` (lower-case paths) for the groups above `path`, nearest first.
+fn values_above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<Item = &'m T> {
     let path = path.to_lowercase();
     let found: Vec<_> = groups_above(&path).filter_map(|group| by_path.get(group)).collect();
     found.into_iter()
 }
 
 /// A step that names a group or project of the run comes after its creation.
-fn after_creations(steps: &[Step]) -> Vec<LaterStep> {
-    let new = by_path(steps, |step| step.address.section.is_none().then_some(step));
+fn edges_to_creations(steps: &[Step]) -> Vec<LaterStep> {
+    let new = index_by_path(steps, |step| step.address.section.is_none().then_some(step));
     let after = |(at, step): (usize, &Step)| {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
         paths
@@ -114,7 +119,7 @@ fn after_creations(steps: &[Step]) -> Vec<LaterStep> {
                 let scope = created.map_or(Scope::Group, |new| new.scope);
                 let address = created.map(|new| new.address.clone());
                 let address = address.unwrap_or_else(|| Address::container(path.into()));
-                (at, Edge { address, reason: Capability::Exists.reason(scope) })
+                (at, Edge { address, reason: Capability::Exists.order_reason(scope) })
             })
             .collect::<Vec<_>>()
     };
@@ -122,7 +127,7 @@ fn after_creations(steps: &[Step]) -> Vec<LaterStep> {
 }
 
 /// New containers start with the new settings of the groups above.
-fn after_inherited_settings(steps: &[Step]) -> Vec<LaterStep> {
+fn edges_to_inherited_settings(steps: &[Step]) -> Vec<LaterStep> {
     let is_new = |step: &Step| step.provides(Capability::Exists);
     let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
     // Steps in a new group come after its creation anyway.
@@ -133,13 +138,13 @@ fn after_inherited_settings(steps: &[Step]) -> Vec<LaterStep> {
     }
     edges(steps, "a new group or project starts with the settings of the group above", |step| {
         let follows = !by_group.is_empty() && is_new(step);
-        let above = follows.then(|| above(&by_group, &step.address.path));
+        let above = follows.then(|| values_above(&by_group, &step.address.path));
         above.into_iter().flatten().flatten().copied().collect::<Vec<_>>()
     })
 }
 
 /// A container gets its name after the sibling that gives that name up.
-fn after_freed_names(steps: &[Step]) -> Vec<LaterStep> {
+fn edges_to_freed_names(steps: &[Step]) -> Vec<LaterStep> {
     let place = |step: &Step, name: &str| {
         let path = step.address.path.to_lowercase();
         let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -163,29 +168,30 @@ fn after_freed_names(steps: &[Step]) -> Vec<LaterStep> {
 
 /// Below a group that moves, a container is at its declared path only after the move, and so is a
 /// project that a request names. Until then the service uses the former path.
-fn after_moves(steps: &[Step]) -> Vec<LaterStep> {
-    let reason = |scope: Scope| Capability::InPlace.reason(scope);
+fn edges_to_moves(steps: &[Step]) -> Vec<LaterStep> {
+    let reason = |scope: Scope| Capability::InPlace.order_reason(scope);
     let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
         let moves = |step: &Step| step.scope == scope && step.provides(Capability::InPlace);
-        by_path(steps, |step| moves(step).then_some(&step.address))
+        index_by_path(steps, |step| moves(step).then_some(&step.address))
     });
     let mut found = edges(steps, reason(Scope::Project), |step| {
-        step.named()
+        step.named_paths()
             .filter(|_| !projects.is_empty())
             .filter_map(|path| projects.get(&path.to_lowercase()).copied())
             .collect::<BTreeSet<_>>()
     });
     found.extend(edges(steps, reason(Scope::Group), |step| {
-        let nearest = (!groups.is_empty()).then(|| above(&groups, &step.address.path).next())?;
-        nearest.copied().filter(|_| !narrows(step))
+        let nearest =
+            (!groups.is_empty()).then(|| values_above(&groups, &step.address.path).next())?;
+        nearest.copied().filter(|_| !narrows_visibility(step))
     }));
     found
 }
 
 /// A step that takes a path comes after the move that frees it.
-fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
+fn order_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
     let of_containers = steps.iter().filter(|step| step.address.section.is_none());
-    let moved: BTreeSet<_> = of_containers.map(|step| step.address.clone()).collect();
+    let container_addresses: BTreeSet<_> = of_containers.map(|step| step.address.clone()).collect();
     let mut problems = Vec::new();
     for step in steps {
         let follows = step.effects.iter().filter_map(|effect| match effect {
@@ -196,11 +202,16 @@ fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
             if step.after.iter().any(|edge| edge.address == address) {
                 continue;
             }
-            if moved.contains(&address) {
+            if container_addresses.contains(&address) {
                 step.after.push(Edge { address, reason: "it must move first" });
             } else {
                 let words = words![first = address];
-                problems.push(Problem::of(texts::MOVE_NEEDED, words, &step.address, &step.origin));
+                problems.push(Problem::from_texts(
+                    texts::MOVE_NEEDED,
+                    words,
+                    &step.address,
+                    &step.origin,
+                ));
             }
         }
     }
@@ -210,12 +221,12 @@ fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
 /// Steps that wait for each other would never start, such as those of two projects that are created
 /// from each other.
 fn refuse_circles(steps: &[Step]) -> Vec<Problem> {
-    let circles = Graph::of(steps).circles().into_iter();
+    let circles = Graph::of(steps).find_circles().into_iter();
     circles
         .map(|(at, other)| {
             let step = &steps[at];
             let words = words![other = steps[other].address];
-            Problem::of(texts::CIRCULAR, words, &step.address, &step.origin)
+            Problem::from_texts(texts::CIRCULAR, words, &step.address, &step.origin)
         })
         .collect()
 }
@@ -236,7 +247,7 @@ fn setting_change<'s>(
 /// come last.
 fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for row in constraints::all().filter(|row| row.by.field != "visibility") {
+    for row in constraints::all_constraints().filter(|row| row.by.field != "visibility") {
         let deciding =
             steps.iter().enumerate().filter(|(_, step)| setting_change(step, &row.by).is_some());
         let deciding: HashMap<_, _> =
@@ -244,26 +255,26 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
         let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
         // A level counts only for what is directly in its group.
         let reach = if row.over.section == "create" { 1 } else { usize::MAX };
-        let most = if row.every { usize::MAX } else { 1 };
+        let max_groups = if row.every { usize::MAX } else { 1 };
         let decided = steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step));
         let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
             let path = step.address.path.to_lowercase();
-            let itself = (row.groups && step.scope == Scope::Group).then_some(&*path);
-            let above = itself.into_iter().chain(groups_above(&path)).take(reach);
-            let above = above.filter_map(|group| deciding.get(group)).take(most);
+            let own_path = (row.groups && step.scope == Scope::Group).then_some(&*path);
+            let above = own_path.into_iter().chain(groups_above(&path)).take(reach);
+            let above = above.filter_map(|group| deciding.get(group)).take(max_groups);
             above.map(|first| (at, step, *first)).collect::<Vec<_>>()
         });
         for (at, step, first) in decided {
             let group = &steps[first];
             let Some((change, before, after)) = setting_change(group, &row.by) else { continue };
             let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
-            if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
+            if row.how != ConstraintEffect::Forbids || (forbids(before) && !forbids(after)) {
                 let reason = match after.and_then(|by| row.value_below(by)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
                 // Then the group comes last.
-                if !(narrows(step) && narrows(group)) {
+                if !(narrows_visibility(step) && narrows_visibility(group)) {
                     edges.push((at, first, reason));
                 }
                 continue;
@@ -271,7 +282,7 @@ fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
             if !forbids(after) {
                 continue;
             }
-            // A project does not get the level of its group, but it may need what else the step changes.
+            // A later creation may still need another change of the same step.
             let follows = |step: &Step| step.after.iter().any(|edge| edge.address == group.address);
             let is_its_creation = row.over.section == "create";
             let needs_other = if is_its_creation {
@@ -305,7 +316,7 @@ fn is_constrained_by(row: &Constraint, step: &Step) -> bool {
             let name = step.address.entry.as_deref().unwrap_or_default();
             *section == row.over.section
                 && step.adds_entry()
-                && row.is_about(&step.address.path, name)
+                && row.applies_to(&step.address.path, name)
         }
         Some(name) => *section == row.over.section && step.change(name).is_some(),
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::above;
+use super::values_above;
 use crate::{
     address::{Address, groups_above},
     diff::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Adds the edges between steps that change access and steps that need it. Returns their conflicts.
-pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
+pub(super) fn connect_access(steps: &mut [Step]) -> Vec<Problem> {
     let grants = collect_grants(steps);
     follow_access(steps, &grants);
     let mut problems = refuse_outsiders(steps, &grants);
@@ -58,9 +58,9 @@ fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &
 
 /// Users named in a rule get access first: in a group above or by its shares, or an outsider in any group.
 fn follow_access(steps: &mut [Step], grants: &Grants) {
-    let reason = Capability::People.reason(Scope::Project);
+    let reason = Capability::People.order_reason(Scope::Project);
     let mut shared: HashMap<_, Vec<_>> = HashMap::new();
-    for step in steps.iter().filter(|step| step.scope == Scope::Group && shares_more(step)) {
+    for step in steps.iter().filter(|step| step.scope == Scope::Group && raises_share(step)) {
         shared.entry(step.address.path.to_lowercase()).or_default().push(step.address.clone());
     }
     for step in steps.iter_mut().filter(|_| !grants.is_empty() || !shared.is_empty()) {
@@ -68,18 +68,18 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
         let mut first: Vec<&Address> = Vec::new();
         for (user, outsider) in step.needed_users() {
             let Some(grants) = grants.get(&user) else { continue };
-            let mut given: Vec<_> = match outsider {
-                None => above(grants, path).collect(),
+            let mut matching_grants: Vec<_> = match outsider {
+                None => values_above(grants, path).collect(),
                 Some(_) => group_grants(grants).collect(),
             };
             if outsider.is_some() {
-                given.sort_by_key(|grant| &grant.address.path);
+                matching_grants.sort_by_key(|grant| &grant.address.path);
             }
-            let given = given.into_iter().filter(|grant| grant.before == 0);
+            let given = matching_grants.into_iter().filter(|grant| grant.before == 0);
             first.extend(given.map(|grant| &grant.address));
         }
         if step.needed_users().next().is_some() {
-            first.extend(above(&shared, path).flatten());
+            first.extend(values_above(&shared, path).flatten());
         }
         let edges = first.into_iter().map(|address| Edge { address: address.clone(), reason });
         let edges: Vec<_> = edges.collect();
@@ -88,7 +88,7 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
 }
 
 /// Whether a step shares a group or project with a group, or at a higher level.
-fn shares_more(step: &Step) -> bool {
+fn raises_share(step: &Step) -> bool {
     step.effects
         .iter()
         .any(|effect| matches!(effect, Effect::Share { before, after, .. } if before < after))
@@ -103,23 +103,24 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
         .iter()
         .filter_map(|step| {
             let path = step.address.path.to_lowercase();
-            let least = step.scope.of(MAINTAINER, 1);
-            let gets = |user| {
+            let min_level = step.scope.choose(MAINTAINER, 1);
+            let gets_access = |user| {
                 let mut all = grants.get(&user).into_iter().flat_map(group_grants);
-                all.any(|grant| grant.after >= least)
+                all.any(|grant| grant.after >= min_level)
             };
-            let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
+            let names =
+                step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets_access(user)));
             let names: BTreeSet<_> = names.collect();
-            let itself = (step.scope == Scope::Group).then_some(&*path);
-            let mut places = itself.into_iter().chain(groups_above(&path));
+            let own_path = (step.scope == Scope::Group).then_some(&*path);
+            let mut places = own_path.into_iter().chain(groups_above(&path));
             if names.is_empty() || places.any(|place| open.contains(place)) {
                 return None;
             }
             let names: Vec<_> = names.into_iter().collect();
             let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-            let words = words![names = text::listed(&names), have, user];
-            let texts = step.scope.of(texts::NO_MAINTAINERS, texts::OUTSIDERS);
-            Some(Problem::of(texts, words, &step.address, &step.origin))
+            let words = words![names = text::list_names(&names), have, user];
+            let texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
+            Some(Problem::from_texts(texts, words, &step.address, &step.origin))
         })
         .collect()
 }
@@ -143,20 +144,21 @@ fn order_removals(steps: &mut [Step], grants: &Grants) {
     for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
         if let Some(all) = user_losing_access(step).and_then(|user| grants.get(&user)) {
-            let first = above(all, path).find(|grant| grant.before == 0);
+            let first = values_above(all, path).find(|grant| grant.before == 0);
             let reason = "the user keeps access through the group above";
             edges.extend(first.map(|grant| (at, grant.address.clone(), reason)));
         }
         for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
-            let nearest = by_user.get(&user).and_then(|of| above(of, path).next());
+            let nearest = by_user.get(&user).and_then(|of| values_above(of, path).next());
             let reason =
                 "the service also removes a group's members from its subgroups and projects";
             edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
         }
         for (user, _) in step.needed_users().filter(|_| !by_user.is_empty()) {
-            let later = by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
+            let later_removals =
+                by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
             let reason = "access ends after the changes that need it";
-            let later = later.into_iter().flat_map(HashMap::values);
+            let later = later_removals.into_iter().flat_map(HashMap::values);
             edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
         }
     }
@@ -168,12 +170,12 @@ fn order_removals(steps: &mut [Step], grants: &Grants) {
 /// Whether a user gets access at `path`, or in a group above.
 fn gains_access_at(grants: &Grants, user: u64, path: &str) -> bool {
     grants.get(&user).is_some_and(|all| {
-        all.contains_key(&path.to_lowercase()) || above(all, path).next().is_some()
+        all.contains_key(&path.to_lowercase()) || values_above(all, path).next().is_some()
     })
 }
 
 /// Notes for members removed from groups, if rules of `rules`, by username, need the access.
-pub(in crate::plan) fn still_named(
+pub(in crate::plan) fn note_lost_access(
     steps: &[Step],
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
@@ -182,7 +184,7 @@ pub(in crate::plan) fn still_named(
         let user = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
         let of_user = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
         let group = step.address.path.to_lowercase();
-        let hit: Vec<_> = of_user
+        let affected_rules: Vec<_> = of_user
             .iter()
             .filter(|rule| {
                 let path = &rule.address.path;
@@ -191,8 +193,8 @@ pub(in crate::plan) fn still_named(
             })
             .map(|rule| rule.address.to_string())
             .collect();
-        let hit: Vec<_> = hit.iter().map(String::as_str).collect();
-        let what = format!("it may end access that rules need: {}", text::few_listed(&hit));
+        let hit: Vec<_> = affected_rules.iter().map(String::as_str).collect();
+        let what = format!("it may end access that rules need: {}", text::list_first(&hit));
         let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
         (!hit.is_empty()).then_some(note)
     };
@@ -205,7 +207,7 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     for step in steps.iter().filter(|_| !grants.is_empty()) {
         for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
             let Some(grants) = grants.get(&user) else { continue };
-            let higher = above(grants, &step.address.path).find(|grant| grant.after > after);
+            let higher = values_above(grants, &step.address.path).find(|grant| grant.after > after);
             problems.extend(higher.map(|grant| below_granted_problem(step, after, grant)));
         }
     }
@@ -217,5 +219,5 @@ fn below_granted_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
     let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
     let words = words![key, above, group, level];
-    Problem::of(texts::BELOW_GRANTED, words, &step.address, &step.origin)
+    Problem::from_texts(texts::BELOW_GRANTED, words, &step.address, &step.origin)
 }

@@ -23,7 +23,7 @@ use crate::{
     diff::{Action, Shown},
     operation::created_at,
     plan::Plan,
-    text::listed,
+    text::list_names,
     value::Json,
 };
 
@@ -74,7 +74,7 @@ pub struct Sides {
 
 impl SavedPlan {
     /// Compares the saved plan with `plan`, which was made now for `containers` and
-    /// [remembers](Plan::remembering) its parts. `id` is that of the file.
+    /// [remembers](Plan::with_container_plans) its parts. `id` is that of the file.
     pub fn compare(
         &self,
         id: &str,
@@ -85,23 +85,25 @@ impl SavedPlan {
         let (steps, _) = content::record_all(&plan.steps, &[], recording);
         let declared: BTreeMap<_, _> = containers
             .iter()
-            .map(|container| recording.declaration(container))
+            .map(|container| recording.record_declaration(container))
             .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
             .collect();
         let mut comparison = PlanComparison { id: id.to_owned(), ..PlanComparison::default() };
         for saved in &self.containers {
             let at = (saved.scope, saved.path.clone());
-            let mut stale: Vec<_> = redeclaration(saved, declared.get(&at)).into_iter().collect();
+            let mut stale: Vec<_> =
+                declaration_change(saved, declared.get(&at)).into_iter().collect();
             let of_container = |step: &&SavedStep| *step.path == *saved.path;
             for step in steps.iter().filter(of_container) {
-                let saved = self.steps.iter().find(|saved| saved.is_about(step));
+                let saved = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // Steps of the new plan have known sections, so others cannot match.
                 let Ok(shown) = step.shown() else { continue };
-                if let Some((reason, fields)) = exceeds(saved, step) {
+                if let Some((reason, fields)) = excess_reason(saved, step) {
                     stale.push(Stale { address: shown.address, reason, fields });
                 }
             }
-            let is_gone = |saved: &&SavedStep| !steps.iter().any(|step| step.is_about(saved));
+            let is_gone =
+                |saved: &&SavedStep| !steps.iter().any(|step| step.has_same_object(saved));
             for saved in self.steps.iter().filter(of_container).filter(is_gone) {
                 let Ok(shown) = saved.shown() else { continue };
                 let Some(doubt) = plan.doubt(&shown) else {
@@ -121,7 +123,7 @@ impl SavedPlan {
 }
 
 /// Whether a declaration changed since `saved`.
-fn redeclaration(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
+fn declaration_change(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
     let reason = match now {
         Some(now) if now.declared == saved.declared => return None,
         Some(_) => "its manifests have changed",
@@ -132,10 +134,10 @@ fn redeclaration(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale
 }
 
 /// What `now` does beyond `saved`, or a live value that changed.
-fn exceeds(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Difference>)> {
+fn excess_reason(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Difference>)> {
     let Some(saved) = saved else {
-        let fields = now.changes.iter().map(|change| difference(None, change)).collect();
-        return Some((format!("the saved plan does not {} it", verb(now)), fields));
+        let fields = now.changes.iter().map(|change| new_difference(None, change)).collect();
+        return Some((format!("the saved plan does not {} it", action_verb(now)), fields));
     };
     if saved.possible {
         let is_other_way = !now.replaces && now.action != saved.action;
@@ -147,7 +149,7 @@ fn exceeds(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Di
             .then(|| ("it would change more than the saved plan shows".to_owned(), fields));
     }
     if (now.action, now.replaces) != (saved.action, saved.replaces) {
-        let (now_does, saved_does) = (verb(now), verb(saved));
+        let (now_does, saved_does) = (action_verb(now), action_verb(saved));
         let fields = differing_changes(saved, now, SavedChange::is_same_change);
         return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
     }
@@ -158,12 +160,12 @@ fn exceeds(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Di
     if !fields.is_empty() {
         return Some(("it changed since the plan was saved".to_owned(), fields));
     }
-    let other = now.calls.iter().find_map(|call| call.exceeds(&saved.calls))?;
+    let other = now.calls.iter().find_map(|call| call.excess_reason(&saved.calls))?;
     Some((other, Vec::new()))
 }
 
 /// The action as a verb.
-const fn verb(step: &SavedStep) -> &'static str {
+const fn action_verb(step: &SavedStep) -> &'static str {
     match (step.action, step.replaces) {
         (_, true) => "replace",
         (Action::Create, _) => "create",
@@ -176,14 +178,14 @@ const fn verb(step: &SavedStep) -> &'static str {
 fn differing_changes(
     saved: &SavedStep,
     now: &SavedStep,
-    is_as: impl Fn(&SavedChange, &SavedChange) -> bool,
+    is_equal: impl Fn(&SavedChange, &SavedChange) -> bool,
 ) -> Vec<Difference> {
     let changes = now.changes.iter().map(|change| (saved.change(&change.field), change));
-    let other = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_as(saved, now)));
-    other.map(|(saved, now)| difference(saved, now)).collect()
+    let other = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_equal(saved, now)));
+    other.map(|(saved, now)| new_difference(saved, now)).collect()
 }
 
-fn difference(saved: Option<&SavedChange>, now: &SavedChange) -> Difference {
+fn new_difference(saved: Option<&SavedChange>, now: &SavedChange) -> Difference {
     let sides =
         |change: &SavedChange| Sides { before: change.before.clone(), after: change.after.clone() };
     Difference { field: now.field.clone(), saved: saved.map(sides), now: Some(sides(now)) }
@@ -191,7 +193,7 @@ fn difference(saved: Option<&SavedChange>, now: &SavedChange) -> Difference {
 
 impl SavedStep {
     /// Whether it concerns the same object as `other`.
-    fn is_about(&self, other: &Self) -> bool {
+    fn has_same_object(&self, other: &Self) -> bool {
         (self.scope, &self.path, &self.section, &self.entry)
             == (other.scope, &other.path, &other.section, &other.entry)
     }
@@ -217,7 +219,7 @@ fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
 
 impl SavedCall {
     /// What this new call sends that none of the `saved` ones does.
-    fn exceeds(&self, saved: &[Self]) -> Option<String> {
+    fn excess_reason(&self, saved: &[Self]) -> Option<String> {
         let others: Vec<Vec<&str>> = saved
             .iter()
             .filter(|saved| {
@@ -231,7 +233,7 @@ impl SavedCall {
         match others.into_iter().min_by_key(Vec::len) {
             None => Some(format!("the call `{}` would have another path", self.operation)),
             Some(names) if names.is_empty() => None,
-            Some(names) => Some(format!("its call sends other values in {}", listed(&names))),
+            Some(names) => Some(format!("its call sends other values in {}", list_names(&names))),
         }
     }
 
@@ -313,7 +315,7 @@ mod tests {
             for now in all() {
                 for after in ["b", "c"] {
                     let (action, replaces, possible) = now;
-                    let is_stale = exceeds(
+                    let is_stale = excess_reason(
                         Some(&step(saved.0, saved.1, saved.2, "b")),
                         &step(action, replaces, possible, after),
                     );
@@ -328,7 +330,7 @@ mod tests {
                 }
             }
         }
-        assert!(exceeds(None, &step("update", false, false, "b")).is_some());
+        assert!(excess_reason(None, &step("update", false, false, "b")).is_some());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     address::Address,
     catalogue,
     desired::{Container, Declared, DeclaredSection, EntryPresence},
-    diff::{self, Shown, shown_declared},
+    diff::{self, Shown, show_declared},
     digest::{self, DigestKey},
     field::{Field, Secrecy},
     kind::{self, Section, Spec},
@@ -31,47 +31,52 @@ pub struct Recording<'a> {
 
 impl Recording<'_> {
     /// The record of the declaration of `container`.
-    pub(super) fn declaration(self, container: &Container) -> Declaration {
+    pub(super) fn record_declaration(self, container: &Container) -> Declaration {
         Declaration {
             scope: container.scope,
-            path: self.text(&container.path),
-            declared: digest::of(&self.declaration_content(container)),
+            path: self.redact_text(&container.path),
+            declared: digest::json_digest(&self.declaration_content(container)),
         }
     }
 
     /// The record of `step`.
-    pub(super) fn step(self, step: &diff::Step) -> SavedStep {
+    pub(super) fn record_step(self, step: &diff::Step) -> SavedStep {
         assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
-        let about = SavedSections::of(step);
+        let sections = SavedSections::of(step);
         let live = step.live_entry().map(|live| live.fields.raw());
         let change = |change: &diff::FieldChange| {
             let found = live.and_then(|live| live.get(&*change.field));
             let found = found.filter(|live| {
-                is_masked(live) || about.is_secret(|spec| *spec.name == *change.field)
+                is_masked(live) || sections.is_secret(|spec| *spec.name == *change.field)
             });
             SavedChange {
-                field: self.text(&change.field),
-                before: self.shown(&change.before),
-                after: self.shown(&change.after),
-                found: found.and_then(|live| self.keyed(&step.address, &change.field, live)),
+                field: self.redact_text(&change.field),
+                before: self.redact_shown(&change.before),
+                after: self.redact_shown(&change.after),
+                found: found.and_then(|live| self.keyed_digest(&step.address, &change.field, live)),
                 origin: change.origin.clone(),
             }
         };
         SavedStep {
             scope: step.scope,
-            path: self.text(&step.address.path).into(),
+            path: self.redact_text(&step.address.path).into(),
             section: step.address.section.map(str::to_owned),
-            entry: step.address.entry.as_deref().map(|entry| self.text(entry)),
+            entry: step.address.entry.as_deref().map(|entry| self.redact_text(entry)),
             action: step.action,
             replaces: step.replaces,
             possible: step.possible.is_some(),
             origin: step.origin.clone(),
             changes: step.changes.iter().map(change).collect(),
-            calls: step.sends.iter().map(|call| self.call(step, &about, call)).collect(),
+            calls: step.sends.iter().map(|call| self.record_call(step, &sections, call)).collect(),
         }
     }
 
-    fn call(self, step: &diff::Step, about: &SavedSections, call: &kind::PlannedCall) -> SavedCall {
+    fn record_call(
+        self,
+        step: &diff::Step,
+        about: &SavedSections,
+        call: &kind::PlannedCall,
+    ) -> SavedCall {
         let request = &call.request;
         let changed = about.sent_names(step);
         let is_secret = |name: &str, value: &Json| {
@@ -80,33 +85,33 @@ impl Recording<'_> {
                 || about.is_secret(|spec| is_sent_as(spec, name))
         };
         // A replacement adds the unchanged fields as they were.
-        let puts_back = |name: &str| call.restores || (step.replaces && !changed.contains(name));
+        let puts_back = |name: &str| call.is_restore || (step.replaces && !changed.contains(name));
         let as_it_is = |name: &str, value: &Json| {
             Sent::AsItIs(if is_secret(name, value) {
-                self.keyed(&step.address, name, value)
+                self.keyed_digest(&step.address, name, value)
             } else {
-                Some(digest::of(&self.json(value)))
+                Some(digest::json_digest(&self.redact_json(value)))
             })
         };
         let declared = request.body_fields().into_iter().flatten().map(|(name, value)| {
             let sent = match value {
                 Value::Secret(reference) => Sent::Secret(reference.to_string()),
-                Value::File(path) => Sent::File(self.text(path)),
+                Value::File(path) => Sent::File(self.redact_text(path)),
                 Value::Plain(value) if puts_back(name) => as_it_is(name, value),
                 Value::Plain(value) if is_secret(name, value) => Sent::Hidden,
-                Value::Plain(value) => Sent::Value(self.json(value)),
+                Value::Plain(value) => Sent::Value(self.redact_json(value)),
             };
-            (self.text(name), sent)
+            (self.redact_text(name), sent)
         });
         let repeated =
-            request.repeated().map(|(name, value)| (self.text(name), as_it_is(name, value)));
+            request.repeated().map(|(name, value)| (self.redact_text(name), as_it_is(name, value)));
         SavedCall {
             operation: request.operation.id.to_owned(),
-            path: self.text(&request.shown_target()),
+            path: self.redact_text(&request.shown_target()),
             body: declared.chain(repeated).collect(),
-            restores: call.restores,
-            undoes: call.undoes,
-            awaits: call.awaits,
+            restores: call.is_restore,
+            undoes: call.is_undo,
+            awaits: call.awaits_jobs,
         }
     }
 
@@ -115,88 +120,94 @@ impl Recording<'_> {
         let address = container.address();
         let sections = container.sections.iter();
         let sections: Object = sections
-            .map(|section| (section.section.section.to_owned(), self.section(section, &address)))
+            .map(|section| {
+                (section.section.section.to_owned(), self.section_content(section, &address))
+            })
             .collect();
-        let life = &container.life;
-        let former: Vec<_> = container.former().map(|path| self.text(path)).collect();
+        let life = &container.lifecycle;
+        let former: Vec<_> = container.former_paths().map(|path| self.redact_text(path)).collect();
         json!({
-            "create": container.create.fields().map(|fields| self.fields(itself, fields, &address)),
+            "create": container.create.all_fields().map(|fields| self.fields_content(itself, fields, &address)),
             "watch": container.is_watched,
             "previously": former,
-            "is_absent": life.absent().is_some(),
+            "is_absent": life.is_absent().is_some(),
             "unlisted_projects": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
             "sections": sections,
         })
     }
 
-    fn section(self, section: &DeclaredSection, container: &Address) -> Json {
+    fn section_content(self, section: &DeclaredSection, container: &Address) -> Json {
         let unmanaged: Vec<_> =
-            section.unmanaged.iter().map(|glob| self.text(glob.written())).collect();
+            section.unmanaged.iter().map(|glob| self.redact_text(glob.pattern())).collect();
         json!({
             "unlisted": section.unlisted.value.word(),
             "unmanaged": unmanaged,
             "entries": section.entries.iter().map(|entry| {
             let address = section.address_of(entry, container);
-            let fields = self.fields(section.section, &entry.fields, &address);
+            let fields = self.fields_content(section.section, &entry.fields, &address);
             let is_present = entry.state == EntryPresence::Present;
-            (self.text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
+            (self.redact_text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
         }).collect::<Object>(),
         })
     }
 
-    fn fields(self, section: Section, fields: &Declared, address: &Address) -> Json {
+    fn fields_content(self, section: Section, fields: &Declared, address: &Address) -> Json {
         let values = fields.values();
         let each = values.iter().map(|(name, value)| {
-            (self.text(name), self.field(section.field(name), name, value, &values, address))
+            (
+                self.redact_text(name),
+                self.field_content(section.field(name), name, value, &values, address),
+            )
         });
         each.collect::<Object>().into()
     }
 
     /// A declared value in a form that may be shown, with a digest under the key if parts are
     /// hidden.
-    fn field(
+    fn field_content(
         self,
         field: &Field,
         name: &str,
         value: &Value,
-        beside: &Fields,
+        other_fields: &Fields,
         address: &Address,
     ) -> Json {
-        let shown = shown_declared(field, value, beside);
+        let shown = show_declared(field, value, other_fields);
         let keyed = value
             .plain()
             .filter(|plain| !matches!(&shown, Shown::Value(shown) if shown == *plain))
-            .and_then(|plain| self.keyed(address, name, plain));
-        json!({ "value": self.shown(&shown), "keyed": keyed })
+            .and_then(|plain| self.keyed_digest(address, name, plain));
+        json!({ "value": self.redact_shown(&shown), "keyed": keyed })
     }
 
     /// The digest under the key of a field's `value`. It depends on the address, so that equal
     /// values have different digests.
-    fn keyed(self, address: &Address, field: &str, value: &Json) -> Option<String> {
+    fn keyed_digest(self, address: &Address, field: &str, value: &Json) -> Option<String> {
         let at = address.to_string();
-        Some(self.key?.of(&json!({ "at": at, "field": field, "value": value })))
+        Some(self.key?.digest(&json!({ "at": at, "field": field, "value": value })))
     }
 
-    fn shown(self, shown: &Shown) -> Shown {
+    fn redact_shown(self, shown: &Shown) -> Shown {
         match shown {
-            Shown::Value(value) => Shown::Value(self.json(value)),
-            Shown::File(path) => Shown::File(self.text(path)),
+            Shown::Value(value) => Shown::Value(self.redact_json(value)),
+            Shown::File(path) => Shown::File(self.redact_text(path)),
             other => other.clone(),
         }
     }
 
-    fn json(self, value: &Json) -> Json {
+    fn redact_json(self, value: &Json) -> Json {
         match value {
-            Json::String(text) => self.text(text).into(),
-            Json::Array(items) => items.iter().map(|item| self.json(item)).collect(),
-            Json::Object(object) => {
-                object.iter().map(|(name, value)| (self.text(name), self.json(value))).collect()
-            }
+            Json::String(text) => self.redact_text(text).into(),
+            Json::Array(items) => items.iter().map(|item| self.redact_json(item)).collect(),
+            Json::Object(object) => object
+                .iter()
+                .map(|(name, value)| (self.redact_text(name), self.redact_json(value)))
+                .collect(),
             other => other.clone(),
         }
     }
 
-    pub(super) fn text(self, text: &str) -> String {
+    pub(super) fn redact_text(self, text: &str) -> String {
         self.secrets.redact(text)
     }
 }
@@ -233,7 +244,7 @@ impl SavedSections {
 
 /// Whether records of `value` are masked, whatever its field.
 fn is_masked(value: &Json) -> bool {
-    judge::holds_secret(value, Secrecy::Open)
+    judge::contains_secret(value, Secrecy::Open)
 }
 
 /// Whether `name` is the field's name in requests.
@@ -250,6 +261,6 @@ pub(super) fn record_all(
     let by_path: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, one)).collect();
     let touched: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
     let declarations = touched.into_iter().filter_map(|path| by_path.get(path));
-    let declarations = declarations.map(|one| recording.declaration(one)).collect();
-    (steps.iter().map(|step| recording.step(step)).collect(), declarations)
+    let declarations = declarations.map(|one| recording.record_declaration(one)).collect();
+    (steps.iter().map(|step| recording.record_step(step)).collect(), declarations)
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AGAIN, Unusable};
+use super::{SAVE_AGAIN_HELP, UnusablePlan};
 use crate::{
     address::Address,
     catalogue::{self, operations},
@@ -23,7 +23,7 @@ use crate::{
 pub const FORMAT: u32 = 0;
 
 /// Stands for the condition of a possible step, which files do not contain.
-const POSSIBLE: &str = "if it is still needed once the steps before it are done";
+const SAVED_CONDITION: &str = "if it is still needed once the steps before it are done";
 
 /// The sort of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -178,14 +178,14 @@ pub enum Sent {
 impl SavedStep {
     /// The step as plans show it, without requests. An error if it names a section or an operation
     /// that undrift does not know.
-    pub(super) fn shown(&self) -> Result<diff::Step, Unusable> {
+    pub(super) fn shown(&self) -> Result<diff::Step, UnusablePlan> {
         let section_name = |name: &String| {
             let found =
                 catalogue::section(self.scope, name).map(|section_name| section_name.section);
             found.ok_or_else(|| {
                 let what = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";
-                Unusable::new(format!("the saved plan names {what}"), help)
+                UnusablePlan::new(format!("the saved plan names {what}"), help)
             })
         };
         let section = self.section.as_ref().map(section_name).transpose()?;
@@ -197,16 +197,16 @@ impl SavedStep {
         let (changes, origin) = (changes.collect(), self.origin.clone());
         let step = diff::Step::new(self.scope, address, self.action, origin, changes, Vec::new());
         let calls = self.calls.iter().map(SavedCall::shown).collect::<Result<_, _>>()?;
-        let possible = self.possible.then_some(POSSIBLE);
+        let possible = self.possible.then_some(SAVED_CONDITION);
         Ok(diff::Step { replaces: self.replaces, possible, calls, ..step })
     }
 }
 
 impl SavedCall {
-    fn shown(&self) -> Result<ShownCall, Unusable> {
+    fn shown(&self) -> Result<ShownCall, UnusablePlan> {
         let Some(AnyOp::Write(op)) = operations::find(&self.operation) else {
             let what = format!("`{}`, an operation that undrift does not know", self.operation);
-            return Err(Unusable::new(format!("the saved plan sends {what}"), AGAIN));
+            return Err(UnusablePlan::new(format!("the saved plan sends {what}"), SAVE_AGAIN_HELP));
         };
         Ok(ShownCall {
             operation: op.row().id,

@@ -36,82 +36,82 @@ use form::Sent;
 
 /// The maximum size of a file, in bytes. The plan of a change to 10,000 projects takes a tenth of
 /// that.
-pub const LARGEST: u64 = 64 << 20;
-/// After this many hours nobody remembers what was approved.
-const EXPIRES: i64 = 7 * 24;
-/// How many hours the clock of the saving machine may be ahead.
-const AHEAD: i64 = 1;
+pub const MAX_BYTES: u64 = 64 << 20;
+/// The maximum age of a saved plan, in hours.
+const MAX_AGE_HOURS: i64 = 7 * 24;
+/// How many hours ahead the clock of the saving machine may be.
+const MAX_CLOCK_LEAD_HOURS: i64 = 1;
 
 /// How a saved plan was made.
 #[derive(Clone, Debug)]
 pub struct PlanSource {
     /// When.
-    pub at: Timestamp,
+    pub made_at: Timestamp,
     /// The address of the service.
     pub target: String,
     /// The username that the token belongs to.
     pub caller: String,
     /// Whether the service is the embedded sandbox.
-    pub sandbox: bool,
+    pub is_sandbox: bool,
     /// The folder of manifests, from the working directory, if it is below that.
     pub manifests: Option<String>,
     /// The values of `--only`, `--exclude` and `--resend`.
-    pub selected: [Vec<String>; 3],
+    pub selectors: [Vec<String>; 3],
 }
 
 /// Why a file is not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Unusable {
+pub struct UnusablePlan {
     /// What is wrong with it.
     pub message: String,
     /// What to do about it.
     pub help: &'static str,
     /// Whether the file is something else than a saved plan.
-    pub is_other: bool,
+    pub is_other_file: bool,
 }
 
-impl Unusable {
+impl UnusablePlan {
     fn new(message: impl Into<String>, help: &'static str) -> Self {
-        Self { message: message.into(), help, is_other: false }
+        Self { message: message.into(), help, is_other_file: false }
     }
 
-    fn other(message: impl Into<String>) -> Self {
-        Self { is_other: true, ..Self::new(message, AGAIN) }
+    fn other_file(message: impl Into<String>) -> Self {
+        Self { is_other_file: true, ..Self::new(message, SAVE_AGAIN_HELP) }
     }
 }
 
 /// The beginning of every file.
-const BEGINNING: &str = r#"{"undrift":"saved_plan","#;
+const FILE_START: &str = r#"{"undrift":"saved_plan","#;
 
-const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
+const SAVE_AGAIN_HELP: &str = "save the plan again with `undrift plan -o FILE`";
 
 impl SavedPlan {
     /// The saved form of `plan`, which was made for `containers`.
     pub fn of(
         plan: &Plan,
         containers: &[Container],
-        made: PlanSource,
+        source: PlanSource,
         recording: Recording<'_>,
     ) -> Self {
         let (steps, containers) = content::record_all(&plan.steps, containers, recording);
         let PlanSource {
-            at,
+            made_at: at,
             target,
             caller,
-            sandbox,
+            is_sandbox: sandbox,
             manifests,
-            selected: [only, exclude, resend],
-        } = made;
+            selectors: [only, exclude, resend],
+        } = source;
         Self {
             undrift: PlanFileKind::SavedPlan,
             format_version: FORMAT,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             created_at: at.round(jiff::Unit::Second).unwrap_or(at).to_string(),
-            target: recording.text(&target),
-            caller: recording.text(&caller),
+            target: recording.redact_text(&target),
+            caller: recording.redact_text(&caller),
             sandbox,
-            manifests: manifests.map(|folder| recording.text(&folder)),
+            manifests: manifests.map(|folder| recording.redact_text(&folder)),
             only,
             exclude,
             resend,
@@ -121,14 +121,14 @@ impl SavedPlan {
     }
 
     /// Adds its id, and a seal if there is a `key`.
-    pub fn sealed(self, key: Option<&DigestKey>) -> Sealed {
-        let id = digest::of(&json!(self));
-        let seal = key.map(|key| key.of(&json!({ "seal": id })));
+    pub fn seal(self, key: Option<&DigestKey>) -> Sealed {
+        let id = digest::json_digest(&json!(self));
+        let seal = key.map(|key| key.digest(&json!({ "seal": id })));
         Sealed { plan: self, id, seal }
     }
 
-    /// Whether it concerns hidden values, which it leaves out without a key.
-    pub fn keeps_back(&self) -> bool {
+    /// True if it contains hidden values; without a key it leaves them out.
+    pub fn hides_values(&self) -> bool {
         let is_hidden = |shown: &Shown| matches!(shown, Shown::Hidden);
         let mut changes = self.steps.iter().flat_map(|step| &step.changes);
         let mut calls = self.steps.iter().flat_map(|step| &step.calls);
@@ -137,7 +137,7 @@ impl SavedPlan {
     }
 
     /// Its steps as plans show them, without requests.
-    pub fn shown(&self) -> Vec<diff::Step> {
+    pub fn shown_steps(&self) -> Vec<diff::Step> {
         self.steps.iter().filter_map(|step| step.shown().ok()).collect()
     }
 
@@ -145,23 +145,23 @@ impl SavedPlan {
     ///
     /// # Errors
     /// Why.
-    pub fn fits(&self, target: &str, now: Timestamp) -> Result<(), Unusable> {
+    pub fn check_target(&self, target: &str, now: Timestamp) -> Result<(), UnusablePlan> {
         if self.target != target {
             let message = format!("the saved plan is for `{}`, not for `{target}`", self.target);
-            return Err(Unusable::new(message, "name the service that it was made for"));
+            return Err(UnusablePlan::new(message, "name the service that it was made for"));
         }
-        let Ok(made) = Timestamp::from_str(&self.created_at) else { return Err(damaged()) };
+        let Ok(made) = Timestamp::from_str(&self.created_at) else { return Err(damaged_plan()) };
         let age = now.duration_since(made);
-        if age > SignedDuration::from_hours(EXPIRES) {
+        if age > SignedDuration::from_hours(MAX_AGE_HOURS) {
             let message = format!(
                 "the saved plan of {} has expired: it is older than 7 days",
                 self.created_at
             );
-            return Err(Unusable::new(message, AGAIN));
+            return Err(UnusablePlan::new(message, SAVE_AGAIN_HELP));
         }
-        if age < SignedDuration::from_hours(-AHEAD) {
+        if age < SignedDuration::from_hours(-MAX_CLOCK_LEAD_HOURS) {
             let message = format!("the saved plan is from the future: {}", self.created_at);
-            return Err(Unusable::new(message, "set the clocks of both machines"));
+            return Err(UnusablePlan::new(message, "set the clocks of both machines"));
         }
         Ok(())
     }
@@ -170,17 +170,17 @@ impl SavedPlan {
     ///
     /// # Errors
     /// Why.
-    pub fn check(&self) -> Result<(), Unusable> {
+    pub fn check(&self) -> Result<(), UnusablePlan> {
         let paths: BTreeSet<_> = self.containers.iter().map(|one| one.path.as_str()).collect();
         let mut addresses = BTreeSet::new();
         for step in &self.steps {
             let shown = step.shown()?;
             if !paths.contains(&*step.path) || !addresses.insert(shown.address) {
-                return Err(damaged());
+                return Err(damaged_plan());
             }
         }
         if paths.len() < self.containers.len() {
-            return Err(damaged());
+            return Err(damaged_plan());
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ impl SavedPlan {
 impl Sealed {
     /// The text of the file.
     pub fn to_text(&self) -> String {
-        text_of(json!(self))
+        file_text(json!(self))
     }
 
     /// Reads a file. Only the exact output of [`Self::to_text`] is accepted; [`SavedPlan::check`]
@@ -197,16 +197,21 @@ impl Sealed {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn read(bytes: &[u8]) -> Result<Self, Unusable> {
-        if bytes.len() as u64 > LARGEST {
+    pub fn read(bytes: &[u8]) -> Result<Self, UnusablePlan> {
+        if bytes.len() as u64 > MAX_BYTES {
             let message = "the file is larger than 64 MiB";
-            return Err(Unusable::new(message, "save a smaller plan, with `--only` or `--limit`"));
+            return Err(UnusablePlan::new(
+                message,
+                "save a smaller plan, with `--only` or `--limit`",
+            ));
         }
-        is_saved_plan(bytes)?;
-        let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+        check_file_header(bytes)?;
+        let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged_plan())?;
         // Refuses spaces, duplicate or unknown keys, and other spellings of numbers.
-        if sealed.to_text().as_bytes() != bytes || digest::of(&json!(sealed.plan)) != sealed.id {
-            return Err(damaged());
+        if sealed.to_text().as_bytes() != bytes
+            || digest::json_digest(&json!(sealed.plan)) != sealed.id
+        {
+            return Err(damaged_plan());
         }
         Ok(sealed)
     }
@@ -215,15 +220,19 @@ impl Sealed {
     ///
     /// # Errors
     /// Why it is not trusted.
-    pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), Unusable> {
-        let seal = key.map(|key| key.of(&json!({ "seal": self.id })));
+    pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), UnusablePlan> {
+        let seal = key.map(|key| key.digest(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
         match (&self.seal, seal) {
             (saved, expected) if *saved == expected => Ok(()),
-            (None, _) => Err(Unusable::new("the plan was saved without UNDRIFT_PLAN_KEY", help)),
-            (Some(_), None) => Err(Unusable::new("the plan was saved with UNDRIFT_PLAN_KEY", help)),
+            (None, _) => {
+                Err(UnusablePlan::new("the plan was saved without UNDRIFT_PLAN_KEY", help))
+            }
+            (Some(_), None) => {
+                Err(UnusablePlan::new("the plan was saved with UNDRIFT_PLAN_KEY", help))
+            }
             (Some(_), Some(_)) => {
-                Err(Unusable::new("the plan was saved with another UNDRIFT_PLAN_KEY", help))
+                Err(UnusablePlan::new("the plan was saved with another UNDRIFT_PLAN_KEY", help))
             }
         }
     }
@@ -231,16 +240,16 @@ impl Sealed {
 
 /// The text of a file for `plan`, the JSON form of a [`Sealed`]: first the sort and the version of
 /// the file, then its keys in order.
-pub fn text_of(mut plan: Json) -> String {
+pub fn file_text(mut plan: Json) -> String {
     let mut take =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
     let (_, version) = (take("undrift"), take("format_version"));
     let rest = digest::canonical(&plan);
-    format!("{BEGINNING}\"format_version\":{version},{}\n", &rest[1..])
+    format!("{FILE_START}\"format_version\":{version},{}\n", &rest[1..])
 }
 
 /// Checks that `bytes` begin as a saved plan in the present format.
-fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
+fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct PlanHeader {
@@ -249,27 +258,30 @@ fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
     }
     let head: PlanHeader = match serde_json::from_slice(bytes) {
         Ok(head) => head,
-        Err(_) if bytes.starts_with(BEGINNING.as_bytes()) => return Err(damaged()),
-        Err(_) => return Err(Unusable::other("the file is not a saved plan")),
+        Err(_) if bytes.starts_with(FILE_START.as_bytes()) => return Err(damaged_plan()),
+        Err(_) => return Err(UnusablePlan::other_file("the file is not a saved plan")),
     };
     match head.undrift.as_str() {
         Some("saved_plan") => {}
         Some(sort @ ("plan" | "drift" | "apply" | "check")) => {
             let message = format!("the file is a report of `{sort}`, not a saved plan");
-            return Err(Unusable::other(message));
+            return Err(UnusablePlan::other_file(message));
         }
-        _ => return Err(Unusable::other("the file is not a saved plan")),
+        _ => return Err(UnusablePlan::other_file("the file is not a saved plan")),
     }
     if head.format_version != FORMAT {
         let message = format!(
             "the saved plan has format {}, and this undrift reads format {FORMAT}",
             head.format_version
         );
-        return Err(Unusable::new(message, "use the same version of undrift to plan and to apply"));
+        return Err(UnusablePlan::new(
+            message,
+            "use the same version of undrift to plan and to apply",
+        ));
     }
     Ok(())
 }
 
-fn damaged() -> Unusable {
-    Unusable::new("the saved plan is damaged, or was edited", AGAIN)
+fn damaged_plan() -> UnusablePlan {
+    UnusablePlan::new("the saved plan is damaged, or was edited", SAVE_AGAIN_HELP)
 }

@@ -12,10 +12,10 @@ use crate::{
         CreationPolicy, Unlisted,
         testing::{fields, shop},
     },
-    kind::{Id, LiveNamespace, NamespaceOwner, Target, Wanted},
+    kind::{FieldSelection, Id, LiveNamespace, NamespaceOwner, Target},
     live::{
         Live, Presence,
-        testing::{here, here_reading, target},
+        testing::{here_reading, live_container, target},
     },
     plan::{Extent, Policy, tests::settings},
     secret::{Secret, Secrets},
@@ -54,9 +54,9 @@ fn live() -> Json {
 fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
     let secrets = Arc::new(secrets.clone());
     let settings = crate::plan::PlanSettings { secrets, ..settings(&[]) };
-    let mut plan = Plan::default().remembering();
+    let mut plan = Plan::default().with_container_plans();
     plan.add(container, super::super::container(container, &live, &settings), live);
-    plan.sorted(&Extent::default())
+    plan.into_sorted(&Extent::default())
 }
 
 /// All inputs: declarations, live state, and the key.
@@ -70,7 +70,7 @@ struct Side {
 impl Side {
     fn of(declared: &Json, live: &Json) -> Self {
         let container = shop(declared, Unlisted::Delete);
-        let live = here_reading(&container, live, Wanted::Only(&["lfs_enabled"].into()));
+        let live = here_reading(&container, live, FieldSelection::Only(&["lfs_enabled"].into()));
         Self { container, live, secrets: (*settings(&[("A", SECRET)]).secrets).clone(), key: None }
     }
 
@@ -88,16 +88,16 @@ impl Side {
 
     fn save(&self) -> Sealed {
         let made = PlanSource {
-            at: NOW.parse().unwrap(),
+            made_at: NOW.parse().unwrap(),
             target: "https://x.example".into(),
             caller: "alice".into(),
-            sandbox: false,
+            is_sandbox: false,
             manifests: Some("manifests".into()),
-            selected: [vec!["acme/**".into()], Vec::new(), Vec::new()],
+            selectors: [vec!["acme/**".into()], Vec::new(), Vec::new()],
         };
         let containers = std::slice::from_ref(&self.container);
         let saved = SavedPlan::of(&self.plan(), containers, made, self.recording());
-        saved.sealed(self.key.as_ref())
+        saved.seal(self.key.as_ref())
     }
 
     /// The reasons why `sealed` is stale here.
@@ -122,7 +122,7 @@ fn a_written_file_reads_back_and_matches_the_same_plan() {
         assert_eq!(side.save().to_text(), text);
         assert_eq!(side.against(&sealed), [""; 0]);
         assert!(sealed.plan.steps.len() > 5, "{text}");
-        assert!(sealed.plan.keeps_back());
+        assert!(sealed.plan.hides_values());
     }
 }
 
@@ -142,7 +142,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
             assert!(!text.contains(secret), "{secret} in {text}");
             // A correct guess must not be visible either.
             for guess in [json!(secret), json!({"value": secret})] {
-                assert!(!text.contains(&digest::of(&guess)), "the digest of {secret}");
+                assert!(!text.contains(&digest::json_digest(&guess)), "the digest of {secret}");
             }
         }
     }
@@ -192,7 +192,8 @@ fn secrets_of_a_creation_are_not_in_the_file() {
     container.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
     let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&container) };
-    let live = Live { presence: Presence::Missing(target), ..here(&container, &json!({})) };
+    let live =
+        Live { presence: Presence::Missing(target), ..live_container(&container, &json!({})) };
     let side = Side { container, live, ..side() };
     let text = side.save().to_text();
     assert!(text.contains("import_url") && !text.contains("in-the-url"), "{text}");
@@ -311,7 +312,7 @@ fn a_finished_step_counts_as_already_done() {
     moved["settings"]["topics"] = json!(["b"]);
     assert_eq!(Side::of(&declared(), &moved).against(&sealed), [""; 0]);
     // Without a look, nothing is known.
-    let unseen = Plan::default().sorted(&Extent::default());
+    let unseen = Plan::default().into_sorted(&Extent::default());
     let compared = sealed.plan.compare(
         &sealed.id,
         &unseen,
@@ -334,10 +335,10 @@ fn a_saved_plan_is_valid_for_one_service_and_one_week() {
         ("https://y.example", 0, false),
         ("sandbox", 0, false),
     ] {
-        assert_eq!(saved.fits(target, hours(after)).is_ok(), fits, "{target} {after}");
+        assert_eq!(saved.check_target(target, hours(after)).is_ok(), fits, "{target} {after}");
     }
     let odd = SavedPlan { created_at: "yesterday".into(), ..saved };
-    assert!(odd.fits("https://x.example", hours(0)).is_err());
+    assert!(odd.check_target("https://x.example", hours(0)).is_err());
 }
 
 #[test]
@@ -350,7 +351,7 @@ fn a_seal_is_valid_only_with_its_key() {
         (Some(&one), None, false),
         (None, Some(&one), false),
     ] {
-        let sealed = side().save().plan.sealed(saved);
+        let sealed = side().save().plan.seal(saved);
         assert_eq!(sealed.check_seal(own).is_ok(), fits);
     }
 }
@@ -393,9 +394,9 @@ fn resealed(mut json: Json) -> String {
     let object = json.as_object_mut().unwrap();
     object.remove("seal");
     object.remove("id");
-    let id = digest::of(&json);
+    let id = digest::json_digest(&json);
     json["id"] = id.into();
-    text_of(json)
+    file_text(json)
 }
 
 /// A place in a file, and an edit of it.
@@ -445,7 +446,7 @@ proptest! {
         let Ok((approved, _)) = plan.approve(policy) else { return Ok(()) };
         for step in approved.steps() {
             // The file contains all steps that run, and the new plan contains them too.
-            let saved = edited.plan.shown();
+            let saved = edited.plan.shown_steps();
             let saved = saved.iter().find(|saved| saved.address == step.address);
             let has = |field: &str| {
                 saved.is_some_and(|saved| saved.changes.iter().any(|other| *other.field == *field))
@@ -487,7 +488,7 @@ fn the_digest_covers_every_part_of_a_declaration() {
     let of = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
         let mut container = shop(declared, Unlisted::Report);
         tweak(&mut container);
-        side().recording().declaration(&container).declared
+        side().recording().record_declaration(&container).declared
     };
     let tweaks: [&dyn Fn(&mut Container); 7] = [
         &|_| (),
@@ -495,8 +496,8 @@ fn the_digest_covers_every_part_of_a_declaration() {
         &|c| c.create = CreationPolicy::Allowed(fields(&json!({}))),
         &|c| c.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true}))),
         &|c| c.sections[0].unlisted.value = Unlisted::Delete,
-        &|c| c.sections[0].unmanaged = vec![crate::address::Glob::over_names("A*").unwrap()],
-        &|c| c.life.previously = vec![crate::desired::testing::former("acme/old")],
+        &|c| c.sections[0].unmanaged = vec![crate::address::Glob::for_names("A*").unwrap()],
+        &|c| c.lifecycle.previously = vec![crate::desired::testing::former_path("acme/old")],
     ];
     let digests: BTreeSet<_> = tweaks.iter().map(|tweak| of(&declared(), tweak)).collect();
     assert_eq!(digests.len(), tweaks.len());
@@ -528,7 +529,7 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
         let calls: Vec<_> = step.calls.iter().map(|call| (call.operation, call.restores)).collect();
         (step.address.clone(), step.action, step.replaces, step.possible.is_some(), fields, calls)
     };
-    let shown: Vec<_> = side.save().plan.shown().iter().map(about).collect();
+    let shown: Vec<_> = side.save().plan.shown_steps().iter().map(about).collect();
     assert_eq!(shown, plan.steps.iter().map(about).collect::<Vec<_>>());
     assert!(plan.steps.iter().any(|step| step.replaces), "{:?}", plan.steps);
     assert!(plan.steps.iter().any(|step| !step.replaces), "{:?}", plan.steps);
@@ -536,7 +537,7 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
 
 #[test]
 fn a_file_beyond_the_limit_is_not_parsed() {
-    let mut bytes = vec![b' '; usize::try_from(LARGEST).unwrap()];
+    let mut bytes = vec![b' '; usize::try_from(MAX_BYTES).unwrap()];
     for is_larger in [false, true, true] {
         let unusable = Sealed::read(&bytes).unwrap_err();
         assert_eq!(unusable.message.contains("larger than"), is_larger, "{}", bytes.len());

@@ -210,7 +210,7 @@ fn an_acknowledgement_covers_refusals_that_its_glob_matches() {
 fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     let mut container =
         testing::container(Scope::Project, "acme/p000", &Json::Null, Unlisted::Report);
-    container.life.previously = vec![testing::former("prod/web")];
+    container.lifecycle.previously = vec![testing::former_path("prod/web")];
     let moves = Moves::of(&[container]);
     for (written, lets) in [
         ("removals:acme/**#hooks", false),
@@ -234,7 +234,7 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
 #[test]
 fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
     let mut group = testing::container(Scope::Group, "acme", &Json::Null, Unlisted::Report);
-    group.life.previously = vec![testing::former("prod")];
+    group.lifecycle.previously = vec![testing::former_path("prod")];
     let moves = Moves::of(&[group]);
     for (path, guard, acknowledged) in [
         ("acme/web/**", Guard::Reach, true),
@@ -280,7 +280,7 @@ fn an_unused_acknowledgement_is_a_warning() {
 #[test]
 fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     let all = ack("removals:acme/p000");
-    let at_most = |most| Acknowledgement { at_most: Some(most), ..all.clone() };
+    let at_most = |most| Acknowledgement { max_objects: Some(most), ..all.clone() };
     assert_eq!(acknowledged(&[at_most(6)]), (2, 1, vec![]));
     let exceeded =
         "the acknowledgement of `removals:acme/p000` allows at most 5, and `acme/p000#hooks` has 6";
@@ -289,26 +289,26 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     assert_eq!(acknowledged(&[until(TODAY)]), (2, 1, vec![]), "that day included");
     let over = [
         until(date(2030, 1, 14)),
-        Acknowledgement { at: ack("removals:x").at, ..until(date(2030, 1, 14)) },
+        Acknowledgement { selector: ack("removals:x").selector, ..until(date(2030, 1, 14)) },
     ];
     assert_eq!(acknowledged(&over), (3, 0, vec![]), "the check of the manifests warns of it");
     // One valid acknowledgement is enough.
     assert_eq!(acknowledged(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
     // The number counts for all that a glob matches, and not twice for the whole run.
-    let glob = |most| Acknowledgement { at_most: Some(most), ..ack("removals:acme/**") };
+    let glob = |most| Acknowledgement { max_objects: Some(most), ..ack("removals:acme/**") };
     assert_eq!(acknowledged(&[glob(18)]), (0, 3, vec![]));
     let exceeded = "the acknowledgement of `removals:acme/**` allows at most 17, and the 3 refusals that it matches have 18 together";
     assert_eq!(acknowledged(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
     // What another one names is not counted.
     let own = ack("removals:acme/p000#hooks");
     assert_eq!(acknowledged(&[glob(12), own.clone()]), (0, 3, vec![]));
-    let own = Acknowledgement { at_most: Some(5), ..own };
+    let own = Acknowledgement { max_objects: Some(5), ..own };
     assert_eq!(acknowledged(&[glob(12), own]).0, 1);
     let mut plan = plan(3);
     let everything = Address::container("**".into());
     let whole = GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
     plan.refusals.extend((0..3).map(refusal).chain([whole]));
-    let known = Acknowledgement { at_most: Some(18), ..ack("removals:**") };
+    let known = Acknowledgement { max_objects: Some(18), ..ack("removals:**") };
     assert_eq!(plan.acknowledge(&[known], &Moves::default(), TODAY), []);
     assert!(plan.refusals.is_empty());
 }

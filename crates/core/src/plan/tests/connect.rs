@@ -60,8 +60,8 @@ fn what_dropped_requests_refer_to_stays_known() {
         let mut step = Step::new(Scope::Project, address, action, origin(1), Vec::new(), sends);
         for _ in 0..2 {
             assert_eq!(step.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
-            assert_eq!(step.named().collect::<Vec<_>>(), ["acme/shop"]);
-            assert_eq!(step.sources().collect::<Vec<_>>(), [&secret]);
+            assert_eq!(step.named_paths().collect::<Vec<_>>(), ["acme/shop"]);
+            assert_eq!(step.secrets_and_files().collect::<Vec<_>>(), [&secret]);
             step.drop_requests();
             // Apply compares those of a container with what somebody else created.
             assert_eq!(step.sends.is_empty(), section.is_some());

@@ -11,7 +11,7 @@ type Case = (Section, Json, Json);
 
 /// A case of each section in which the service accepts duplicates.
 fn all() -> Vec<Case> {
-    catalogue::everywhere().filter(|of| of.may_come_twice()).map(case).collect()
+    catalogue::all_sections().filter(|of| of.allows_duplicates()).map(case).collect()
 }
 
 /// The service adds to some entries what no manifest declares. Others are shown as they are
@@ -58,7 +58,7 @@ fn with_id(raw: &Json, id: u64, more: Json) -> Json {
 fn planned((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
     let declared = json!({of.section: [declared]});
     let declared = container_of(of.home.scope, "acme/shop", &declared, Unlisted::Report);
-    let live = here(&declared, &json!({of.section: live}));
+    let live = live_container(&declared, &json!({of.section: live}));
     let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
     container(&declared, &live, &PlanSettings { resend: resend.to_vec(), ..settings })
 }
@@ -129,7 +129,7 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let sections =
         json!({"pipeline_schedules": [declared], "pipeline_schedule_variables": [variable]});
     let declared = shop(&sections, Unlisted::Report);
-    let mut live = here(&declared, &json!({"pipeline_schedules": raw}));
+    let mut live = live_container(&declared, &json!({"pipeline_schedules": raw}));
     let ids = entry_ids(of, &declared, &live.sections["pipeline_schedules"]);
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
     live.names.insert_entries("pipeline_schedules", ids);

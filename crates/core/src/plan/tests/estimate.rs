@@ -10,10 +10,10 @@ fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
     for at in 0..number {
         let declared =
             Container { path: format!("acme/p{at}").into(), ..shop(sections, Unlisted::Delete) };
-        let live = here(&declared, live);
+        let live = live_container(&declared, live);
         plan.add(&declared, container(&declared, &live, &settings(&[])), live);
     }
-    plan.sorted(&Extent::default())
+    plan.into_sorted(&Extent::default())
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_most_limited_budget_sets_the_estimate() {
         (removals(61), Some(20), Some((360, 20, None))),
         (Plan::default(), Some(1), None),
     ] {
-        let found = plan.estimated(a_minute).estimate;
+        let found = plan.with_estimate(a_minute).estimate;
         let found = found.map(|found| (found.seconds, found.a_minute, found.operation));
         assert_eq!(found, expected, "at {a_minute:?}");
     }

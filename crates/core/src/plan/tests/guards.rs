@@ -7,7 +7,7 @@ use crate::{
     diff::{DiffContext, GuardRefusal},
     field::Scope,
     kind::{Names, Risk},
-    live::{CallerAccess, EntriesAbove, Inherited},
+    live::{CallerAccess, EntriesAbove, InheritedLevels},
     plan::guard,
     release::DetectedRelease,
 };
@@ -113,10 +113,10 @@ fn removing(projects: usize, each: usize) -> Plan {
         let path = format!("acme/p{i:02}");
         let sections = json!({"variables": entries});
         let declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
-        let live = here(&declared, &json!({"variables": raw}));
+        let live = live_container(&declared, &json!({"variables": raw}));
         plan.add(&declared, container(&declared, &live, &settings(&[])), live);
     }
-    plan.sorted(&Extent::default())
+    plan.into_sorted(&Extent::default())
 }
 
 #[test]
@@ -164,20 +164,20 @@ fn weaker_protection_is_refused() {
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,
-        is_empty: false,
+        has_no_branch: false,
         is_unlicensed: false,
         personal_owner: None,
-        names: &Names::default(),
-        inherited: None,
+        name_ids: &Names::default(),
+        levels_above: None,
         entries_above: &EntriesAbove::new(),
         group_above: None,
         groups: &settings.groups,
-        release: DetectedRelease::NotAsked,
+        release: DetectedRelease::NotRequested,
         secrets: &settings.secrets,
         resend: &[],
     };
-    let live = here(&declared, &json!({}));
-    let findings = guard::steps(&[step], &live, &declared, context);
+    let live = live_container(&declared, &json!({}));
+    let findings = guard::check_steps(&[step], &live, &declared, context);
     let plan = ContainerPlan { findings, ..ContainerPlan::default() };
     assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
     assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");
@@ -200,7 +200,7 @@ fn only_changes_that_weaken_protection_are_refused() {
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let jenkins = json!({"slug": "jenkins", "active": true, "properties": {"jenkins_url": "https://ci.example.org", "project_name": "p", "enable_ssl_verification": true}});
     let jira = json!({"slug": "jira", "active": true, "properties": {"url": "https://j.example.org", "jira_check_enabled": true, "jira_allowed_statuses_as_string": "Ready"}});
-    let schedule = json!({"id": 1, "description": "nightly", "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": CALLER + 1}});
+    let schedule = json!({"id": 1, "description": "nightly", "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": CALLER_ID + 1}});
     let rule = json!({"prevent_secrets": true, "branch_name_regex": "^a", "max_file_size": 5});
     for (section, declared, live, want) in [
         (
@@ -495,7 +495,7 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         declared.create = CreationPolicy::Allowed(Declared::default());
         let namespace = Some(LiveNamespace { id: Id::Known(5), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
-        let mut live = Live::of(Presence::Missing(target), std::time::Duration::ZERO);
+        let mut live = Live::with_presence(Presence::Missing(target), std::time::Duration::ZERO);
         live.names.insert(NamedObject::Runner, "7", Some(7));
         live.names.insert(NamedObject::Project, "acme/tools", Some(8));
         let plan = container(&declared, &live, &settings(&[]));
@@ -503,18 +503,22 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
     }
 }
 
-fn levels(levels: &[(u64, u8)]) -> Option<Inherited> {
+fn levels(levels: &[(u64, u8)]) -> Option<InheritedLevels> {
     Some(Arc::new(levels.iter().copied().collect()))
 }
 
 /// The plan of a project in a group with these members; `inherited` are the levels from the group
 /// above.
-fn members(declared: &Json, live: &Json, inherited: Option<Inherited>) -> ContainerPlan {
+fn members(declared: &Json, live: &Json, inherited: Option<InheritedLevels>) -> ContainerPlan {
     let declared = shop(&json!({"members": declared}), Unlisted::Report);
     let mut names = Names::default();
     names.insert(NamedObject::User, "alice", Some(3));
     names.insert(NamedObject::User, "bob", Some(2));
-    let live = Live { inherited, names, ..here(&declared, &json!({"members": live})) };
+    let live = Live {
+        levels_above: inherited,
+        names,
+        ..live_container(&declared, &json!({"members": live}))
+    };
     container(&declared, &live, &settings(&[]))
 }
 
@@ -600,7 +604,7 @@ fn an_expiry_date_is_guarded_like_a_removal() {
     let plan = members(&until("owner"), &json!([ends]), levels(&[]));
     assert_eq!((plan.steps.len(), refused(&plan)), (0, vec![]));
     let own = json!([{"user": "root", "access_level": "maintainer", "expires_at": "2099-01-31"}]);
-    let plan = members(&own, &json!([member(CALLER, "root", 40)]), levels(&[]));
+    let plan = members(&own, &json!([member(CALLER_ID, "root", 40)]), levels(&[]));
     assert_eq!(
         plan.refusals[0].reason,
         "would lower the access of `root`, the token's owner, from maintainer to none"
@@ -610,7 +614,7 @@ fn an_expiry_date_is_guarded_like_a_removal() {
 #[test]
 fn the_callers_own_access_is_guarded() {
     let own = json!([{"user": "root", "access_level": "developer"}]);
-    let live = json!([member(CALLER, "root", 50), member(3, "alice", 50)]);
+    let live = json!([member(CALLER_ID, "root", 50), member(3, "alice", 50)]);
     assert_eq!(refused(&members(&own, &live, levels(&[]))), ["own-access:acme/shop#members/root"]);
     let still_enough = json!([{"user": "root", "access_level": "maintainer"}]);
     assert_eq!(refused(&members(&still_enough, &live, levels(&[]))), [] as [&str; 0]);
@@ -621,15 +625,15 @@ fn the_callers_own_access_is_guarded() {
 fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
     let declared = shop(&json!({"shares": declared}), Unlisted::Report);
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
-    let live = here(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
+    let live = live_container(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
     let live = Live { group_above: Some(Arc::default()), ..live };
     let mut names = Names::default();
     names.insert(NamedObject::Group, "team", Some(7));
     names.insert(NamedObject::Group, "crew", Some(8));
     let groups = [(7, team), (8, Ok(crew))].into();
-    let caller_access = Some(CallerAccess { otherwise: Ok(otherwise), groups });
+    let caller_access = Some(CallerAccess { without_shares: Ok(otherwise), groups });
     let mut settings = settings(&[]);
-    settings.caller.administrator = false;
+    settings.caller.is_administrator = false;
     let asking = container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
     assert!(asking.steps.is_empty() || asking.questions == [ExtraFact::CallerAccess]);
     container(&declared, &Live { names, caller_access, ..live }, &settings)
@@ -687,9 +691,9 @@ fn lowering_the_level_of_a_directory_group_is_refused() {
             &json!({"saml_group_links": declared}),
             Unlisted::Report,
         );
-        let live = here(&declared, &json!({"saml_group_links": live}));
+        let live = live_container(&declared, &json!({"saml_group_links": live}));
         let mut settings = settings(&[]);
-        settings.caller.administrator = administrator;
+        settings.caller.is_administrator = administrator;
         let plan = container(&declared, &live, &settings);
         let mut found = refused(&plan);
         found.retain(|refusal| refusal.starts_with("own-access"));
@@ -727,9 +731,9 @@ fn a_level_below_the_inherited_one_is_a_problem() {
 fn in_a_personal_namespace_nothing_is_inherited() {
     let declared =
         shop(&json!({"members": [{"user": "bob", "access_level": "developer"}]}), Unlisted::Report);
-    let mut live = here(&declared, &json!({"members": [member(2, "bob", 20)]}));
+    let mut live = live_container(&declared, &json!({"members": [member(2, "bob", 20)]}));
     if let Presence::Here(_, facts) = &mut live.presence {
-        facts.personal_owner = Some(CALLER);
+        facts.personal_owner = Some(CALLER_ID);
     }
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.questions.len()), (1, 0));

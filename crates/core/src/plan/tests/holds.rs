@@ -19,7 +19,7 @@ fn holding(holds: &[&str]) -> PlanSettings {
 fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
     let container = |(scope, path, former): &(Scope, &str, &str)| {
         let mut container = testing::container(*scope, path, &Json::Null, Unlisted::Report);
-        container.life.previously = vec![testing::former(former)];
+        container.lifecycle.previously = vec![testing::former_path(former)];
         container
     };
     Arc::new(Moves::of(&declared.iter().map(container).collect::<Vec<_>>()))
@@ -44,8 +44,8 @@ fn a_hold_also_applies_to_former_paths() {
         assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
         let mut plan = Plan::default();
         plan.add(&declared, plan_of, live.clone());
-        let plan = plan.sorted(&Extent::default());
-        assert_eq!(settings.holds.idle(&plan, &settings.moves), [], "{hold}");
+        let plan = plan.into_sorted(&Extent::default());
+        assert_eq!(settings.holds.unmatched_warnings(&plan, &settings.moves), [], "{hold}");
         let others = PlanSettings { moves: renamed(moves), ..holding(&["acme/other"]) };
         assert_eq!(container(&declared, &live, &others).steps.len(), 5);
     }
@@ -73,7 +73,7 @@ fn different() -> (Container, Live) {
         ],
         "hooks": [{"url": "https://a.example.org"}],
     });
-    let live = here(&declared, &live);
+    let live = live_container(&declared, &live);
     (declared, live)
 }
 
@@ -142,14 +142,14 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
     let plan = |settings: &PlanSettings| {
         let mut plan = Plan::default();
         plan.add(&declared, container(&declared, &live, settings), live.clone());
-        plan.sorted(&Extent::default())
+        plan.into_sorted(&Extent::default())
     };
-    assert!(plan(&settings).differs(Strictness::Declared), "the rest differs");
+    assert!(plan(&settings).has_differences(Strictness::Declared), "the rest differs");
     let all = plan(&holding(&["acme/**"]));
     assert!(
-        !all.differs(Strictness::Declared)
-            && all.differs(Strictness::Unlisted)
-            && all.unchanged().len() == 1
+        !all.has_differences(Strictness::Declared)
+            && all.has_differences(Strictness::Unlisted)
+            && all.unapplied_paths().len() == 1
     );
     assert_eq!(all.counts().calls, 0);
 }
@@ -157,12 +157,12 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
 #[test]
 fn a_held_unlisted_entry_is_a_known_difference() {
     let declared = shop(&json!({"hooks": []}), Unlisted::Fail);
-    let live = here(&declared, &json!({"hooks": [{"url": "https://a.example.org"}]}));
+    let live = live_container(&declared, &json!({"hooks": [{"url": "https://a.example.org"}]}));
     for (holds, differs) in [(&["other"][..], true), (&["acme/shop#hooks"], false)] {
         let mut plan = Plan::default();
         plan.add(&declared, container(&declared, &live, &holding(holds)), live.clone());
         assert_eq!(
-            plan.sorted(&Extent::default()).differs(Strictness::Declared),
+            plan.into_sorted(&Extent::default()).has_differences(Strictness::Declared),
             differs,
             "{holds:?}"
         );
@@ -174,19 +174,23 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     let sections = json!({"archived": {"archived": false}, "settings": {"merge_method": "ff"}});
     let declared = shop(&sections, Unlisted::Report);
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "merge"}});
-    let Presence::Here(target, facts) = here(&declared, &sections).presence else {
+    let Presence::Here(target, facts) = live_container(&declared, &sections).presence else {
         panic!("it is there")
     };
-    let facts = Facts { archived: true, ..facts };
-    let live = Live { presence: Presence::Here(target, facts), ..here(&declared, &sections) };
+    let facts = Facts { is_archived: true, ..facts };
+    let live =
+        Live { presence: Presence::Here(target, facts), ..live_container(&declared, &sections) };
     let opened = container(&declared, &live, &settings(&[]));
     assert_eq!(opened.steps.len(), 2, "{opened:?}");
     let held = container(&declared, &live, &holding(&["acme/shop#archived"]));
     assert!(held.steps.is_empty(), "{held:?}");
     let mut plan = Plan::default();
     plan.add(&declared, held, live);
-    let plan = plan.sorted(&Extent::default());
-    assert!(plan.unchanged().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
+    let plan = plan.into_sorted(&Extent::default());
+    assert!(
+        plan.unapplied_paths().len() == 1 && !plan.has_differences(Strictness::Declared),
+        "{plan:?}"
+    );
 }
 
 /// A project has one issue tracker, so a hold on the old one or on the new one holds both.
@@ -199,7 +203,7 @@ fn an_exchange_is_held_as_a_whole() {
     ]});
     let declared = shop(&sections, Unlisted::Delete);
     let old = tracker("redmine");
-    let live = here(
+    let live = live_container(
         &declared,
         &json!({"integrations": [{"slug": "redmine", "active": true, "properties": old}]}),
     );
@@ -225,7 +229,8 @@ fn a_hold_that_matches_nothing_is_a_warning() {
     let settings = holding(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();
     plan.add(&declared, container(&declared, &live, &settings), live);
-    let idle = settings.holds.idle(&plan.sorted(&Extent::default()), &settings.moves);
+    let idle =
+        settings.holds.unmatched_warnings(&plan.into_sorted(&Extent::default()), &settings.moves);
     let idle: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
     assert_eq!(idle.len(), 2, "{idle:?}");
     assert!(idle[0].contains("acme/shop#hoks@2027-01-10") && idle[1].contains("acme/shp@"));

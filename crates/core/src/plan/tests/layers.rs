@@ -27,7 +27,8 @@ fn a_created_project_meets_its_conditions() {
     declared.create = CreationPolicy::Allowed(Declared::default());
     let namespace = LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group };
     let target = Target { id: None, namespace: Some(namespace), ..target(&declared) };
-    let live = Live { presence: Presence::Missing(target), ..here(&declared, &json!({})) };
+    let live =
+        Live { presence: Presence::Missing(target), ..live_container(&declared, &json!({})) };
     let plan = container(&declared, &live, &settings(&[]));
     let change = &plan.steps[0].changes[0];
     assert_eq!((&*change.field, &*change.after), ("topics", &Shown::Value(json!(["a"]))));
@@ -40,7 +41,7 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
     let mut declared = shop(&sections, Unlisted::Delete);
     let variables =
         declared.sections.iter_mut().find(|s| s.section.section == "variables").unwrap();
-    variables.unmanaged = vec![Glob::over_names("TF_*@*").unwrap()];
+    variables.unmanaged = vec![Glob::for_names("TF_*@*").unwrap()];
     let live = json!({"variables": [
         {"key": "TF_A", "environment_scope": "prod/*", "value": "a"},
         {
@@ -49,7 +50,7 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
         },
         {"key": "OLD", "environment_scope": "*", "value": "o"},
     ]});
-    let plan = container(&declared, &here(&declared, &live), &settings(&[]));
+    let plan = container(&declared, &live_container(&declared, &live), &settings(&[]));
     let mut touched = steps(&plan);
     touched.sort();
     // Declared entries are managed even if the pattern matches.
@@ -65,13 +66,13 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
 fn a_pattern_for_urls_also_finds_hooks_that_have_a_name() {
     let mut declared = shop(&json!({"hooks": []}), Unlisted::Delete);
     let hooks = declared.sections.iter_mut().find(|s| s.section.section == "hooks").unwrap();
-    hooks.unmanaged = vec![Glob::over_names("https://ci.*").unwrap()];
+    hooks.unmanaged = vec![Glob::for_names("https://ci.*").unwrap()];
     let live = json!({"hooks": [
         {"id": 1, "url": "https://ci.example.org/a", "name": "jenkins"},
         {"id": 2, "url": "https://ci.example.org/b"},
         {"id": 3, "url": "https://chat.example.org", "name": "ci"},
     ]});
-    let plan = container(&declared, &here(&declared, &live), &settings(&[]));
+    let plan = container(&declared, &live_container(&declared, &live), &settings(&[]));
     let removed: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(removed, ["acme/shop#hooks/ci@3"]);
 }
@@ -85,7 +86,7 @@ fn a_watched_project_differs_and_has_no_steps() {
         "settings": {"visibility": "private"},
         "variables": [{"key": "A", "environment_scope": "*"}, {"key": "B", "environment_scope": "*"}],
     });
-    let live = here(&declared, &live);
+    let live = live_container(&declared, &live);
     let watched = container(&declared, &live, &settings(&[]));
     assert!(watched.steps.is_empty() && watched.refusals.is_empty());
     assert_eq!(watched.watched.len(), 3);
@@ -94,5 +95,5 @@ fn a_watched_project_differs_and_has_no_steps() {
     assert!(!written.refusals.is_empty(), "a guard looks at what is written");
     let mut plan = Plan::default();
     plan.add(&declared, watched, live);
-    assert!(plan.differs(Strictness::Declared) && plan.counts().calls == 0);
+    assert!(plan.has_differences(Strictness::Declared) && plan.counts().calls == 0);
 }

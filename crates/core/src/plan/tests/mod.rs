@@ -17,7 +17,7 @@ use crate::{
     kind::{Capability, Effect, Facts, Id, LiveNamespace, NamespaceOwner, Target, testing::object},
     live::{
         ExtraFact, ListedProject, LiveEntries, Presence,
-        testing::{CALLER, caller, here, target},
+        testing::{CALLER_ID, caller, live_container, target},
     },
     origin::Sourced,
     secret::Reference,
@@ -40,12 +40,16 @@ pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> PlanSettings {
     let references: Vec<_> =
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
-    PlanSettings::of(caller(), Arc::new(found), &Desired::default())
+    PlanSettings::for_run(caller(), Arc::new(found), &Desired::default())
 }
 
 fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
     let declared = shop(sections, Unlisted::Report);
-    container(&declared, &here(&declared, live_sections), &settings(&[("A", "from-env-a")]))
+    container(
+        &declared,
+        &live_container(&declared, live_sections),
+        &settings(&[("A", "from-env-a")]),
+    )
 }
 
 /// The steps of a plan, one per line.
@@ -62,14 +66,14 @@ fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
     let sections = json!({"variables": [{"key": "A", "value": "x"}]});
     let path = |at: usize| format!("acme/p{at:05}");
     let mut plan = Plan::default();
-    for at in 0..=MOST_LIVE {
+    for at in 0..=MAX_KEPT_LIVE {
         let path = path(at);
         let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
-        let live = here(&declared, &json!({"variables": []}));
+        let live = live_container(&declared, &json!({"variables": []}));
         let own = container(&declared, &live, &settings(&[]));
         plan.add(&declared, own, live);
     }
-    let plan = plan.sorted(&Extent::default());
+    let plan = plan.into_sorted(&Extent::default());
     let [first, .., last] = &plan.steps[..] else { panic!("no steps") };
     assert!(Arc::ptr_eq(&first.calls[0].fields, &last.calls[0].fields));
     for (one, other) in first.changes.iter().zip(&last.changes) {
@@ -77,7 +81,7 @@ fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
         assert!(Arc::ptr_eq(&one.before, &other.before) && Arc::ptr_eq(&one.after, &other.after));
     }
     let is_kept = |at| plan.live(&path(at)).is_some();
-    assert!(is_kept(MOST_LIVE - 1) && !is_kept(MOST_LIVE));
+    assert!(is_kept(MAX_KEPT_LIVE - 1) && !is_kept(MAX_KEPT_LIVE));
 }
 
 #[test]
@@ -195,7 +199,7 @@ fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
     let declared = shop(&variable(true), Unlisted::Report);
     let plan = container(
         &declared,
-        &here(&declared, &json!({"variables": []})),
+        &live_container(&declared, &json!({"variables": []})),
         &settings(&[("A", "short")]),
     );
     assert_eq!(
@@ -219,11 +223,11 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
         {"id": 1, "username": "alice", "access_level": 30},
         {"id": 2, "username": "bob", "access_level": 30},
         {"id": 3, "username": "project_1_bot", "access_level": 40},
-        {"id": CALLER, "username": "root", "access_level": 50},
+        {"id": CALLER_ID, "username": "root", "access_level": 50},
     ]});
     let run = |unlisted| {
         let declared = shop(&sections, unlisted);
-        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        let plan = container(&declared, &live_container(&declared, &members), &settings(&[]));
         (
             steps(&plan),
             plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
@@ -251,7 +255,7 @@ fn an_incomplete_list_leads_to_no_step() {
         (LiveEntries::Unreadable("403".into()), "403"),
         (LiveEntries::Fresh, ""),
     ] {
-        let mut live = here(&declared, &json!({}));
+        let mut live = live_container(&declared, &json!({}));
         live.sections.insert("variables", collection);
         let plan = container(&declared, &live, &settings(&[]));
         let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
@@ -271,7 +275,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     );
     let namespace = Some(LiveNamespace { id: Id::Known(5), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&declared) };
-    let mut live = here(&declared, &json!({}));
+    let mut live = live_container(&declared, &json!({}));
     live.presence = Presence::Missing(target);
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
@@ -311,14 +315,14 @@ fn every_code_of_a_problem_has_a_page() {
         "unknown-group",
         "unknown-user",
     ] {
-        assert!(crate::diagnostic::codes::of(code).is_some(), "{code}");
+        assert!(crate::diagnostic::codes::find_code(code).is_some(), "{code}");
     }
 }
 
 #[test]
 fn a_moved_project_is_a_problem_that_names_the_new_path() {
     let declared = shop(&json!({}), Unlisted::Report);
-    let mut live = here(&declared, &json!({}));
+    let mut live = live_container(&declared, &json!({}));
     live.presence = Presence::Moved { to: Some("acme/store".into()) };
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(
@@ -365,7 +369,8 @@ fn a_hook_is_found_by_its_present_or_former_url() {
 #[test]
 fn a_hook_with_an_unknown_url_is_neither_created_nor_unlisted() {
     let declared = shop(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
-    let live = here(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
+    let live =
+        live_container(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
     assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing { .. })));
@@ -381,9 +386,9 @@ fn the_token_is_sent_with_a_changed_url() {
 
 /// `declared`, in a project that is archived.
 fn archived(declared: &Container, sections: &Json) -> Live {
-    let mut live = here(declared, sections);
+    let mut live = live_container(declared, sections);
     if let Presence::Here(_, facts) = &mut live.presence {
-        facts.archived = true;
+        facts.is_archived = true;
     }
     live
 }
@@ -404,12 +409,15 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         let plan = container(&declared, &live, &settings(&[]));
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
-        assert!(plan.closed().is_some());
-        let open = container(&declared, &here(&declared, &is), &settings(&[]));
-        assert_eq!(open.closed(), None);
+        assert!(plan.closed_cause().is_some());
+        let open = container(&declared, &live_container(&declared, &is), &settings(&[]));
+        assert_eq!(open.closed_cause(), None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
-            (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+            (
+                whole.has_differences(Strictness::Declared),
+                whole.has_differences(Strictness::Unlisted)
+            ),
             (differs, differs)
         );
     }
@@ -457,7 +465,7 @@ fn a_section_follows_the_switch_that_it_needs() {
     let plan = |declared: Json, live: Json, read: bool| {
         let sections = json!({"settings": declared, "variables": variable});
         let declared = shop(&sections, Unlisted::Delete);
-        let mut live = here(&declared, &json!({"settings": live, "variables": []}));
+        let mut live = live_container(&declared, &json!({"settings": live, "variables": []}));
         if !read {
             live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
         }
@@ -473,10 +481,10 @@ fn a_section_follows_the_switch_that_it_needs() {
     let why = Reason::Closed { why: "CI/CD must be on".into() };
     assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
     assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
-    assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
+    assert!(closed.is_section_closed("variables") && !closed.is_section_closed("settings"));
     let whole = Plan::for_test(closed.findings, 1);
     assert_eq!(
-        (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+        (whole.has_differences(Strictness::Declared), whole.has_differences(Strictness::Unlisted)),
         (false, false)
     );
     // Off and declared on: possible.
@@ -514,7 +522,7 @@ fn the_default_branch_waits_for_the_first_branch() {
         declared.create = CreationPolicy::Allowed(fields(&create));
         let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
-        let live = Live::of(Presence::Missing(target), Duration::ZERO);
+        let live = Live::with_presence(Presence::Missing(target), Duration::ZERO);
         let plan = container(&declared, &live, &settings(&[]));
         let noted = plan.notes.iter().any(|note| {
             matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
@@ -542,13 +550,13 @@ fn unlisted_entries_are_differences_only_by_policy() {
         (Unlisted::Ignore, 0, false, false),
     ] {
         let declared = shop(&sections, unlisted);
-        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        let plan = container(&declared, &live_container(&declared, &members), &settings(&[]));
         assert_eq!(plan.steps.len(), 0);
         let whole = Plan::for_test(plan.findings, 1);
         let found = (
-            whole.unlisted(),
-            whole.differs(Strictness::Declared),
-            whole.differs(Strictness::Unlisted),
+            whole.unlisted_count(),
+            whole.has_differences(Strictness::Declared),
+            whole.has_differences(Strictness::Unlisted),
         );
         assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
     }
@@ -576,7 +584,7 @@ fn the_strictness_decides_which_notes_are_differences() {
         let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
         let plan = Plan::for_test(findings, 1);
         let differs = [Strictness::Declared, Strictness::Unlisted, Strictness::Unverified]
-            .map(|strictness| plan.differs(strictness));
+            .map(|strictness| plan.has_differences(strictness));
         assert_eq!(differs, [false, strict, unverified], "{reason:?}");
     }
 }
@@ -587,7 +595,7 @@ fn a_snapshot_never_advises_a_creation() {
     let declared = shop(&json!({"variables": []}), Unlisted::Report);
     let missing = Presence::Missing(Target { id: None, ..target(&declared) });
     for presence in [missing, Presence::NoNamespace("acme".into())] {
-        let live = Live::of(presence, Duration::ZERO);
+        let live = Live::with_presence(presence, Duration::ZERO);
         for is_offline in [false, true] {
             let settings = PlanSettings { is_offline, ..settings(&[]) };
             let help = container(&declared, &live, &settings).problems[0].help.clone().unwrap();
@@ -600,9 +608,9 @@ fn a_snapshot_never_advises_a_creation() {
 #[test]
 fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
-    declared.create = CreationPolicy::Unselected { arrives: false };
+    declared.create = CreationPolicy::Unselected { imports_contents: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
-    let plan = container(&declared, &Live::of(presence, Duration::ZERO), &settings(&[]));
+    let plan = container(&declared, &Live::with_presence(presence, Duration::ZERO), &settings(&[]));
     let problem = &plan.problems[0];
     assert_eq!(
         (problem.code, problem.help.as_deref(), problem.is_missing()),
@@ -621,14 +629,14 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
     };
     for (create, arrives) in [
         (from.clone(), true),
-        (CreationPolicy::Unselected { arrives: true }, true),
+        (CreationPolicy::Unselected { imports_contents: true }, true),
         (plain, false),
         (CreationPolicy::Forbidden, false),
     ] {
         declared.create = create;
         let planned = |status: &str| {
-            let facts = declared.facts(&raw(status));
-            let mut live = here(&declared, &json!({"variables": []}));
+            let facts = declared.read_facts(&raw(status));
+            let mut live = live_container(&declared, &json!({"variables": []}));
             live.presence = Presence::Here(target(&declared), facts);
             container(&declared, &live, &settings(&[]))
         };
@@ -654,7 +662,7 @@ fn a_group_is_planned_like_a_project() {
         &json!({"members": [{"user": "bob", "access_level": "maintainer"}]}),
         Unlisted::Delete,
     );
-    let mut live = here(
+    let mut live = live_container(
         &declared,
         &json!({"members": [
             {"id": 2, "username": "bob", "access_level": 30},
@@ -662,7 +670,7 @@ fn a_group_is_planned_like_a_project() {
             {"id": 4, "username": "carol", "access_level": 50},
             {"id": 5, "username": "dora", "access_level": 50},
             {"id": 6, "username": "group_9_bot", "access_level": 50},
-            {"id": CALLER, "username": "root", "access_level": 50},
+            {"id": CALLER_ID, "username": "root", "access_level": 50},
         ]}),
     );
     let mut settings = settings(&[]);
@@ -701,15 +709,15 @@ fn a_project_marked_for_deletion_is_restored() {
     let bob = json!({"members": [{"id": 2, "username": "bob", "access_level": 40}]});
     for (scope, path) in [(Scope::Group, "acme"), (Scope::Project, "acme/shop")] {
         let declared = container_of(scope, path, &sections, Unlisted::Ignore);
-        let mut live = here(&declared, &bob);
+        let mut live = live_container(&declared, &bob);
         let Presence::Here(_, facts) = &mut live.presence else { unreachable!() };
-        facts.deleting = Some(Some("2026-01-31".to_owned()));
+        facts.deletion_mark = Some(Some("2026-01-31".to_owned()));
         let plan = container(&declared, &live, &settings(&[]));
         let member = format!("Update {path}#members/bob access_level");
         assert_eq!(steps(&plan), [format!("Update {path} state"), member]);
         assert_eq!(&*plan.steps[1].after[0].address.to_string(), path);
         let mut settings = settings(&[]);
-        settings.caller.administrator = false;
+        settings.caller.is_administrator = false;
         let plan = container(&declared, &live, &settings);
         assert_eq!(
             (plan.steps.len(), &*plan.problems[0].message),
@@ -733,7 +741,8 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
         "push_rule": {"id": 1, "commit_message_regex": "^a"},
     });
     let declared = shop(&sections, Unlisted::Report);
-    let plan = container(&declared, &here(&declared, &found), &settings(&[("A", "from-env-a")]));
+    let plan =
+        container(&declared, &live_container(&declared, &found), &settings(&[("A", "from-env-a")]));
     assert_eq!(plan.steps.len(), 4);
     let done = json!({
         "settings": {"merge_method": "ff"},
@@ -748,7 +757,7 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
 /// the live project.
 fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
     let (declared, done, plan) = planned_everything();
-    let mut live = here(&declared, &done);
+    let mut live = live_container(&declared, &done);
     change(&mut live);
     let now = container(&declared, &live, &settings(&[("A", "from-env-a")]));
     plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.to_string())).collect()
@@ -758,7 +767,8 @@ fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
 fn a_step_counts_as_done_only_after_a_complete_read() {
     assert_eq!(doubts(|_| ()), [None, None, None, None]);
     let all = |text: &str| vec![Some(text.to_owned()); 4];
-    let replaced = |presence: Presence| doubts(|live| *live = Live::of(presence, Duration::ZERO));
+    let replaced =
+        |presence: Presence| doubts(|live| *live = Live::with_presence(presence, Duration::ZERO));
     let gone = shop(&json!({}), Unlisted::Report);
     let gone = Target { id: None, ..target(&gone) };
     assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
@@ -769,7 +779,7 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
     );
     let archived = doubts(|live| {
         if let Presence::Here(_, facts) = &mut live.presence {
-            facts.archived = true;
+            facts.is_archived = true;
         }
     });
     assert_eq!(archived, all("the project is archived"));
@@ -799,7 +809,7 @@ fn an_answer_without_the_changed_field_proves_nothing() {
     let (declared, mut done, _) = planned_everything();
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});
-    let bare = here(&declared, &done);
+    let bare = live_container(&declared, &done);
     let doubts = doubts(|live| *live = bare);
     assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
     assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
@@ -809,15 +819,18 @@ fn an_answer_without_the_changed_field_proves_nothing() {
 #[test]
 fn a_write_only_field_is_not_verifiable() {
     let (declared, done, plan) = planned_everything();
-    let live = here(&declared, &done);
+    let live = live_container(&declared, &done);
     let mut settings = settings(&[("A", "from-env-a")]);
     settings.resend = vec![Selector::parse("**#hooks").unwrap()];
     let resent = container(&declared, &live, &settings);
     settings.resend = Vec::new();
     let now = container(&declared, &live, &settings);
     assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
-    assert_eq!(now.unseen(&resent.steps[0]), ["token"]);
-    assert!(plan.steps.iter().all(|step| now.unseen(step).is_empty()), "a hook's flag can be seen");
+    assert_eq!(now.unverifiable_fields(&resent.steps[0]), ["token"]);
+    assert!(
+        plan.steps.iter().all(|step| now.unverifiable_fields(step).is_empty()),
+        "a hook's flag can be seen"
+    );
 }
 
 #[test]
@@ -825,7 +838,7 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
     let declared = shop(&sections, Unlisted::Report);
     let archives = |change: &dyn Fn(&mut Live)| {
-        let mut live = here(
+        let mut live = live_container(
             &declared,
             &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
         );
@@ -859,7 +872,7 @@ fn a_creation_does_not_wait_for_a_failed_user_lookup() {
         namespace: Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
         ..target(&declared)
     };
-    let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
+    let mut live = Live::with_presence(Presence::Missing(target), Duration::ZERO);
     live.sections.insert("members", LiveEntries::Unreadable("answered 403".into()));
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!(
@@ -939,7 +952,7 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
     });
     let declared = shop(&declared, Unlisted::Report);
     let plan = |more| {
-        let mut live = here(&declared, &shared_and_ruled(more));
+        let mut live = live_container(&declared, &shared_and_ruled(more));
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         container(&declared, &live, &settings(&[]))
     };
@@ -990,7 +1003,7 @@ fn planning_time_grows_linearly_with_entries() {
             .collect();
         // Half of the hooks change, half are created, and unlisted ones are removed.
         let declared = shop(&json!({"hooks": declared}), Unlisted::Delete);
-        let live = here(&declared, &json!({"hooks": hooks(n / 2, false)}));
+        let live = live_container(&declared, &json!({"hooks": hooks(n / 2, false)}));
         let plan = container(&declared, &live, &settings(&[]));
         assert_eq!(plan.steps.len(), n + n / 2);
     });
@@ -1035,9 +1048,12 @@ fn an_undeclared_project_is_noted_with_its_state() {
     let mut declared = container_of(Scope::Group, "acme", &json!({}), Unlisted::Report);
     let project = |path: &str, archived: bool, deleting: bool| {
         let deleting = deleting.then_some(None);
-        ListedProject { path: path.into(), facts: Facts { archived, deleting, ..Facts::default() } }
+        ListedProject {
+            path: path.into(),
+            facts: Facts { is_archived: archived, deletion_mark: deleting, ..Facts::default() },
+        }
     };
-    let mut live = here(&declared, &json!({}));
+    let mut live = live_container(&declared, &json!({}));
     live.projects = Some(Ok(vec![
         project("acme/a", false, false),
         project("acme/b", true, false),
@@ -1046,7 +1062,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
     ]));
     let marked = Some("marked for deletion");
     for (policy, fails) in [(Unlisted::Report, false), (Unlisted::Fail, true)] {
-        declared.life.unlisted_projects = Some(Sourced { value: policy, origin: origin(3) });
+        declared.lifecycle.unlisted_projects = Some(Sourced { value: policy, origin: origin(3) });
         let plan = container(&declared, &live, &settings(&[]));
         let found: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         let expected = [None, Some("archived"), marked, marked].map(|state| match fails {
@@ -1056,7 +1072,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
         assert_eq!(found, expected);
     }
     // What the run excludes counts neither as declared nor as undeclared.
-    declared.life.excluded = vec![Selector::parse("ACME/[bc]").unwrap()];
+    declared.lifecycle.excluded_projects = vec![Selector::parse("ACME/[bc]").unwrap()];
     let plan = container(&declared, &live, &settings(&[]));
     let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
     assert_eq!(found, ["acme/a", "acme/d"]);
@@ -1068,7 +1084,8 @@ fn a_side_effect_is_noted_at_its_own_step() {
     let schedule = |name: &str, owner: u64| json!({"id": owner, "description": name, "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": owner}});
     let declare = |name: &str| json!({"description": name, "ref": "main", "cron": "0 5 * * *"});
     let declared = json!({"pipeline_schedules": [declare("a"), declare("b")]});
-    let live = json!({"pipeline_schedules": [schedule("a", CALLER), schedule("b", CALLER + 1)]});
+    let live =
+        json!({"pipeline_schedules": [schedule("a", CALLER_ID), schedule("b", CALLER_ID + 1)]});
     let plan = plan_of(&declared, &live);
     assert_eq!(plan.steps.len(), 2, "{plan:?}");
     let besides = |note: &&Note| matches!(note.reason, Reason::Besides { .. });
@@ -1086,7 +1103,7 @@ fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
         let rule = json!({"name": "main", "allowed_to_push": rows});
         let sections = json!({"shares": [share], "protected_branches": [rule]});
         let declared = shop(&sections, Unlisted::Report);
-        let mut live = here(&declared, &json!({"shares": [], "protected_branches": []}));
+        let mut live = live_container(&declared, &json!({"shares": [], "protected_branches": []}));
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         let plan = container(&declared, &live, &settings(&[]));
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
@@ -1108,10 +1125,11 @@ fn only_fields_that_name_users_make_a_removed_member_a_problem() {
         let sections = json!({"members": [], "protected_branches": [rule]});
         let declared = shop(&sections, Unlisted::Delete);
         let members = json!([{"id": 3, "username": "maintainer", "access_level": 30}]);
-        let mut live = here(&declared, &json!({"members": members, "protected_branches": []}));
+        let mut live =
+            live_container(&declared, &json!({"members": members, "protected_branches": []}));
         live.names.insert(NamedObject::User, "maintainer", Some(3));
         live.names.insert(NamedObject::Group, "maintainer", Some(4));
-        live.inherited = Some(std::sync::Arc::new([(1, 50)].into()));
+        live.levels_above = Some(std::sync::Arc::new([(1, 50)].into()));
         let plan = container(&declared, &live, &settings(&[]));
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes.contains(&"low-share"), is_named, "{row}: {plan:?}");

@@ -52,7 +52,10 @@ fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
     assert!(is_planned(&one, "labels"), "merge requests still have labels");
     let both = plan(&["issues_access_level", "merge_requests_access_level"]);
     assert!(!is_planned(&both, "labels") && is_planned(&both, "environments"));
-    assert!(!both.compared.contains("labels"), "nobody knows whether they are as declared");
+    assert!(
+        !both.compared_sections.contains("labels"),
+        "nobody knows whether they are as declared"
+    );
     let closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
     let closed: Vec<_> = both.findings.notes.iter().filter(|note| closed(note)).collect();
     assert_eq!(closed.len(), 1);
@@ -67,9 +70,10 @@ fn entries_of_a_feature_that_another_one_replaces_are_planned() {
     let labels = json!([{"name": "bug", "color": "#112233"}]);
     let declared = json!({"labels": labels, "settings": settings([off, on])});
     let declared = shop(&declared, Unlisted::Report);
-    let mut live = here(&declared, &json!({"labels": [], "settings": settings([on, off])}));
+    let mut live =
+        live_container(&declared, &json!({"labels": [], "settings": settings([on, off])}));
     let Presence::Here(_, facts) = &mut live.presence else { panic!() };
-    facts.disabled.insert("merge_requests_access_level".into());
+    facts.disabled_settings.insert("merge_requests_access_level".into());
     let plan = container(&declared, &live, &super::settings(&[]));
     let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(addresses, ["acme/shop#settings", "acme/shop#labels/bug"]);
@@ -111,7 +115,7 @@ fn a_step_that_keeps_its_level_does_not_come_before_others() {
 
 /// `steps` in order, each with its edges and their reasons.
 fn arranged(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
-    order::arrange(Scope::Project, &caller(), &mut steps);
+    order::order_steps(Scope::Project, &caller(), &mut steps);
     let edge = |edge: &Edge| format!("{}: {}", edge.address, edge.reason);
     steps
         .iter()
@@ -155,7 +159,7 @@ fn each_reason_orders_two_steps() {
     assert_before(&new_owner, &old_owner, "the new owner comes before the old one goes");
     let gone = step("acme/shop#members/bob", Delete, access(2, 50, 0));
     assert_before(&new_owner, &gone, "the new owner comes before the old one goes");
-    let own = step("acme/shop#members/root", Update, access(CALLER, 50, 40));
+    let own = step("acme/shop#members/root", Update, access(CALLER_ID, 50, 40));
     assert_before(&variable, &own, "the token's owner needs this access until then");
 }
 
@@ -185,7 +189,7 @@ fn sections_share_edges() {
         step("acme/shop#archived", Action::Update, vec![Effect::takes(Capability::Writable)]);
     let settings = step("acme/shop#settings", Action::Update, vec![Effect::provides(CI)]);
     let mut steps: Vec<_> = removals.chain(creates).chain([archive, settings]).collect();
-    order::arrange(Scope::Project, &caller(), &mut steps);
+    order::order_steps(Scope::Project, &caller(), &mut steps);
     assert_eq!(steps.len(), 602);
     assert_eq!(steps[0].address.to_string(), "acme/shop#settings");
     assert_eq!(steps[601].address.to_string(), "acme/shop#archived");
@@ -226,8 +230,8 @@ fn narrower_visibility_precedes_a_move() {
         assert_before(&moves, &seen(before, after), "the project must be at its path");
     }
     let narrowed = seen(Some("public"), "private");
-    assert!(order::narrows(&narrowed));
-    assert!(!order::narrows(&Step { action: Action::Create, ..narrowed }), "it is new");
+    assert!(order::narrows_visibility(&narrowed));
+    assert!(!order::narrows_visibility(&Step { action: Action::Create, ..narrowed }), "it is new");
 }
 
 /// Whom a rule names is a member first, and until the rule is gone.
@@ -256,7 +260,7 @@ fn a_rule_of_a_group_follows_who_becomes_maintainer_and_precedes_who_ceases_to_b
     {
         let member = step("acme#members/alice", Action::Update, access(3, before, after));
         for mut steps in [vec![rule.clone(), member.clone()], vec![member.clone(), rule.clone()]] {
-            order::arrange(Scope::Group, &caller(), &mut steps);
+            order::order_steps(Scope::Group, &caller(), &mut steps);
             let edges: Vec<_> = steps.iter().flat_map(|step| &step.after).collect();
             assert_eq!(edges.len(), usize::from(comes_first.is_some()), "{before} {after}");
             if let Some(comes_first) = comes_first {

@@ -16,12 +16,12 @@ fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
         let path = format!("acme/p{i:03}");
         let sections = json!({"settings": {"merge_method": "ff"}});
         let mut declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
-        declared.brought_in = (i > 0).then(|| "acme/**".into());
+        declared.including_glob = (i > 0).then(|| "acme/**".into());
         let method = if i <= changed { "merge" } else { "ff" };
-        let live = here(&declared, &json!({"settings": {"merge_method": method}}));
+        let live = live_container(&declared, &json!({"settings": {"merge_method": method}}));
         plan.add(&declared, container(&declared, &live, &settings(&[])), live);
     }
-    plan.sorted(extent)
+    plan.into_sorted(extent)
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
             let path = format!("acme/beside{at}");
             let mut other =
                 testing::container(Scope::Project, &path, &Json::Null, Unlisted::Report);
-            other.brought_in = Some("acme/**".into());
-            plan.also_brought_in(&other);
+            other.including_glob = Some("acme/**".into());
+            plan.count_included(&other);
         }
-        let plan = plan.sorted(&Extent::default());
+        let plan = plan.into_sorted(&Extent::default());
         assert_eq!(plan.projects, 9, "they are not read");
         plan.refusals.len()
     };
@@ -141,7 +141,7 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
         .flat_map(|path| reasons.iter().map(|reason| note(path, reason.clone())));
     let findings = Findings { steps, refusals, notes: notes.collect(), ..Findings::default() };
     let mut plan = Plan::for_test(findings, 4);
-    plan.limit(1);
+    plan.keep_first(1);
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["a", "c", "d"]);
     let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.address.path).collect();
@@ -159,22 +159,22 @@ fn a_vanished_included_project_is_a_note() {
         let missing = target(declared);
         let at = Duration::ZERO;
         [
-            Live::of(Presence::Missing(missing), at),
-            Live::of(Presence::NoNamespace("acme".to_owned()), at),
-            Live::of(Presence::Moved { to: None }, at),
+            Live::with_presence(Presence::Missing(missing), at),
+            Live::with_presence(Presence::NoNamespace("acme".to_owned()), at),
+            Live::with_presence(Presence::Moved { to: None }, at),
         ]
         .map(|live| container(declared, &live, &settings(&[])))
     };
     assert!(gone(&declared).iter().all(|plan| plan.problems.len() == 1));
-    declared.brought_in = Some("acme/**".into());
+    declared.including_glob = Some("acme/**".into());
     for plan in gone(&declared) {
         let reasons: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.problems.len(), reasons), (0, vec![Reason::Vanished]));
-        assert!(plan.closed().is_some());
+        assert!(plan.closed_cause().is_some());
     }
-    let mut live = here(&declared, &json!({"settings": {"merge_method": "merge"}}));
+    let mut live = live_container(&declared, &json!({"settings": {"merge_method": "merge"}}));
     let Presence::Here(_, facts) = &mut live.presence else { panic!() };
-    facts.deleting = Some(None);
+    facts.deletion_mark = Some(None);
     let plan = container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.notes.len()), (0, 1), "it is not restored");
 }
@@ -186,7 +186,7 @@ fn excluded_projects_of_a_roster_are_counted() {
     let members = [None, Some(Exception::Archived), Some(Exception::Archived)].map(member);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
     let roster = Roster { members: members.to_vec(), incomplete, ..Roster::default() };
-    let plan = Plan::of_roster(roster).sorted(&Extent::default());
+    let plan = Plan::from_roster(roster).into_sorted(&Extent::default());
     assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(Exception::Archived, 2)]);
     assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");
 }

@@ -19,15 +19,15 @@ use crate::{
     value::Json,
 };
 
-/// All faults of `description`, as it is `written`. `registry` are the kinds that exist already; the
-/// section must not have a name of `reserved`.
+/// All faults of `description`; `json` is its text as JSON. `registry` has the existing kinds. The
+/// section must not have a name in `reserved`.
 pub(super) fn check(
     description: &Kind,
-    written: &Json,
+    json: &Json,
     registry: &Registry,
     reserved: &[String],
 ) -> Vec<DescriptionFault> {
-    let mut check = DescriptionCheck { description, written, faults: Vec::new() };
+    let mut check = DescriptionCheck { description, json, faults: Vec::new() };
     check.check_section(registry, reserved);
     check.check_creation();
     check.check_shape();
@@ -41,7 +41,7 @@ pub(super) fn check(
 
 struct DescriptionCheck<'d> {
     description: &'d Kind,
-    written: &'d Json,
+    json: &'d Json,
     faults: Vec<DescriptionFault>,
 }
 
@@ -81,7 +81,7 @@ impl DescriptionCheck<'_> {
             .all(|path| path.argument.is_some_and(|argument| [argument] == identity[..]));
         let is_removed = *edit == EditMethod::Replace
             || before_removal.is_some()
-            || paths.iter().any(|path| !path.addresses.is_empty());
+            || paths.iter().any(|path| !path.address_query.is_empty());
         match create {
             Create::Never
                 if is_removed
@@ -124,29 +124,28 @@ impl DescriptionCheck<'_> {
     fn check_names(&mut self) {
         let Kind { identity, name_field, .. } = self.description;
         for key in ["identity", "either", "grants"] {
-            for (at, name) in texts_in(&self.written[key]).enumerate() {
+            for (at, name) in texts_in(&self.json[key]).enumerate() {
                 self.check_field_name(format!("{key}/{at}"), Some(name));
             }
         }
         for key in ["name_field", "called_by"] {
-            self.check_field_name(key.to_owned(), self.written[key].as_str());
+            self.check_field_name(key.to_owned(), self.json[key].as_str());
         }
         for (at, name) in identity.iter().enumerate() {
-            if let Some(why) =
-                self.field_named(name).and_then(|field| self.why_not_identifying(field))
-            {
+            if let Some(why) = self.field_named(name).and_then(|field| self.identity_fault(field)) {
                 self.report_about(format!("identity/{at}"), "not_identifying", why);
             }
         }
-        let named = name_field.and_then(|name| self.field_named(name));
+        let stored_name = name_field.and_then(|name| self.field_named(name));
         let is_name =
             |field: &Field| field.value_type == ValueType::Text && !identity.contains(&field.name);
-        if named.is_some_and(|field| !is_name(field)) {
+        if stored_name.is_some_and(|field| !is_name(field)) {
             self.report("name_field", "no_name");
         }
         // The path has the id of the parent, which only plain text can name.
-        let of_parent = self.paths().iter().any(|path| path.parent().is_some());
-        let parent = identity.first().filter(|_| of_parent).and_then(|name| self.field_named(name));
+        let has_parent = self.paths().iter().any(|path| path.parent().is_some());
+        let parent =
+            identity.first().filter(|_| has_parent).and_then(|name| self.field_named(name));
         let is_plain = |field: &Field| {
             field.value_type == ValueType::Text
                 && !field.sensitive
@@ -180,7 +179,7 @@ impl DescriptionCheck<'_> {
     }
 
     /// The identity must be known for every entry.
-    fn why_not_identifying(&self, field: &Field) -> Option<&'static str> {
+    fn identity_fault(&self, field: &Field) -> Option<&'static str> {
         match field.value_type {
             ValueType::Boolean
             | ValueType::Texts
@@ -190,8 +189,8 @@ impl DescriptionCheck<'_> {
             _ if field.read == Readback::Never => Some("that responses leave out"),
             _ if field.nullable => Some("that may be null"),
             _ => {
-                let is_of_one = field.available.scope().is_some();
-                (is_of_one && self.fields_named(field.name).count() < 2)
+                let is_of_one_scope = field.available.scope().is_some();
+                (is_of_one_scope && self.fields_named(field.name).count() < 2)
                     .then_some("that only one scope has")
             }
         }
@@ -199,15 +198,16 @@ impl DescriptionCheck<'_> {
 
     fn check_field(&mut self, at: &str, field: &Field) {
         let name = field.name;
-        let mut of_name = self.description.fields.iter().filter(|other| other.name == name);
-        let first = of_name.find(|other: &&Field| {
+        let mut same_name_fields =
+            self.description.fields.iter().filter(|other| other.name == name);
+        let first = same_name_fields.find(|other: &&Field| {
             let scopes = other.available.scope().zip(field.available.scope());
             scopes.is_none_or(|(one, other)| one == other)
         });
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
             self.report_about(format!("{at}/name"), "field_twice", name);
         }
-        if words::OF_ENTRIES.contains(&name) {
+        if words::ENTRY_KEYS.contains(&name) {
             self.report_about(format!("{at}/name"), "field_of_entries", name);
         }
         if let Some(alias) = field.aliases.iter().find(|alias: &&&str| {
@@ -216,7 +216,7 @@ impl DescriptionCheck<'_> {
         }) {
             self.report_about(format!("{at}/aliases"), "alias_twice", alias);
         }
-        let written = self.written.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
+        let written = self.json.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
         for key in ["reset_by", "not_with", "not_before", "limits"] {
             self.check_field_name(
                 format!("{at}/relations/{key}"),
@@ -240,7 +240,7 @@ impl DescriptionCheck<'_> {
             if is_about && !types.contains(&field.value_type) {
                 let (at, message) =
                     (format!("{at}/{key}"), format!("`{key}` does not fit this type"));
-                self.faults.push(DescriptionFault { at, message, help });
+                self.faults.push(DescriptionFault { pointer: at, message, help });
             }
         }
     }
@@ -252,9 +252,9 @@ impl DescriptionCheck<'_> {
         } else if words.len() < field.words.len() {
             self.report(format!("{at}/words"), "word_twice");
         }
-        let of_levels =
+        let has_level_words =
             [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
-        if of_levels
+        if has_level_words
             && !words.iter().all(|word: &&str| AccessLevel::parse(&Json::from(*word)).is_some())
         {
             self.report(format!("{at}/words"), "word_of_no_level");
@@ -301,8 +301,8 @@ impl DescriptionCheck<'_> {
         let Kind { identity, name_field, edit, create, .. } = self.description;
         let is_replaced = *edit == EditMethod::Replace;
         // If entries are found by their name, their identity can change.
-        let stays = name_field.is_none() && identity.contains(&field.name);
-        if field.accepted == Accepted::OnCreate && !is_replaced && !stays {
+        let is_fixed = name_field.is_none() && identity.contains(&field.name);
+        if field.accepted == Accepted::OnCreate && !is_replaced && !is_fixed {
             let never = *create == Create::Never;
             let name = if never { "never_changes_here" } else { "never_changes" };
             self.report(format!("{at}/accepted"), name);
@@ -334,17 +334,17 @@ impl DescriptionCheck<'_> {
             return self.report(format!("{at}/examples"), "no_example");
         }
         let defaults = [("create", &field.default.create), ("service", &field.default.service)];
-        let wrong = defaults
+        let invalid_default = defaults
             .into_iter()
             .find(|(_, value)| value.as_ref().is_some_and(|value| !validator.is_valid(value)));
-        if let Some((key, _)) = wrong {
+        if let Some((key, _)) = invalid_default {
             self.report(format!("{at}/default/{key}"), "no_default");
         }
     }
 
     fn check_homes(&mut self, registry: &Registry) {
         let mut scopes = BTreeSet::new();
-        let described = registry.described().iter().map(|op| op.row());
+        let described = registry.described_operations().iter().map(|op| op.row());
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
             let at = format!("homes/{at}/path");
@@ -357,7 +357,7 @@ impl DescriptionCheck<'_> {
             };
             if !scopes.insert(path.scope) {
                 self.report_about(at, "scope_twice", path.scope.noun());
-            } else if let Err(why) = make::parents_of(self.description, home, &path, registry) {
+            } else if let Err(why) = make::find_parents(self.description, home, &path, registry) {
                 self.report_about(at, "no_path", why);
             } else {
                 self.check_addressing(&at, &path);
@@ -371,15 +371,16 @@ impl DescriptionCheck<'_> {
 
     /// The path must address an entry in one way.
     fn check_addressing(&mut self, at: &str, path: &EntryPath) {
-        for (_, field) in &path.addresses {
+        for (_, field) in &path.address_query {
             self.check_field_name(at.to_owned(), Some(field));
         }
-        let mut names = path.addresses.iter().chain(&path.listing).map(|(name, _)| *name);
+        let mut names = path.address_query.iter().chain(&path.list_query).map(|(name, _)| *name);
         if let Some(name) = names.find(|name| DATA.paths["of_the_client"].contains(name)) {
             self.report_about(at, "of_the_client", name);
         }
-        let ways = usize::from(path.argument.is_some()) + usize::from(!path.addresses.is_empty());
-        let name = match (self.description.shape, ways) {
+        let address_count =
+            usize::from(path.argument.is_some()) + usize::from(!path.address_query.is_empty());
+        let name = match (self.description.shape, address_count) {
             (Shape::Mapping, 1..) => "object_addressed",
             (Shape::List, 0) => "not_addressed",
             (_, 2..) => "addressed_twice",
@@ -396,17 +397,17 @@ impl DescriptionCheck<'_> {
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
         let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
-        if names_any("shown_once") && !self.description.names(NamedObject::Runner) {
+        if names_any("shown_once") && !self.description.names_any(NamedObject::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
-        let (of_table, described) = operations.split_at(OPERATIONS.len());
-        let mut same = of_table
+        let (table_rows, described) = operations.split_at(OPERATIONS.len());
+        let mut overlapping = table_rows
             .iter()
-            .filter(|row| path.shares_ground_with(row))
+            .filter(|row| path.shares_first_name_with(row))
             .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
         let ids: Vec<_> = collection::ids(path.scope, self.description.noun).collect();
-        match same.next() {
+        match overlapping.next() {
             Some(other) => Some(("path_twice", other.path)),
             None if names_any("contents") => Some(("contents", "")),
             None if names_any("without_grants") && !self.has_type(ValueType::Grants) => {

@@ -12,7 +12,7 @@ use crate::{
     operation::{
         AnyOp, List, Method, Op, Operation, Parameter, ParameterLocation, Read, ResponseBody,
         RetrySafety, Type, Write,
-        collection::{self, EntryPath, leaked_parameters, read, write},
+        collection::{self, EntryPath, leaked_parameters, read_operation, write_operation},
     },
     text,
     value::Json,
@@ -25,14 +25,14 @@ pub(super) fn derive_operations(
     path: &EntryPath,
     parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
-    let made = ConventionalObject { kind, home, path, parents }.operations();
-    let is_shared = parents.is_some_and(|parents| parents.one.is_some());
-    let reads = [made.list, made.get].into_iter().flatten().filter(|_| !is_shared);
-    let create = made.create.filter(|op| Some(*op) != made.edit);
-    let act = made.others.first().copied();
-    let writes = [create, made.edit, act, made.delete].into_iter().flatten();
+    let derived = ConventionalObject { kind, home, path, parents }.operations();
+    let is_shared = parents.is_some_and(|parents| parents.get.is_some());
+    let reads = [derived.list, derived.get].into_iter().flatten().filter(|_| !is_shared);
+    let create = derived.create.filter(|op| Some(*op) != derived.edit);
+    let act = derived.others.first().copied();
+    let writes = [create, derived.edit, act, derived.delete].into_iter().flatten();
     let all = reads.map(AnyOp::Read).chain(writes.map(AnyOp::Write)).collect();
-    home.operations = made;
+    home.operations = derived;
     all
 }
 
@@ -52,10 +52,12 @@ impl ConventionalObject<'_> {
             EditMethod::Patch => Some(self.edit(Method::Patch)),
             EditMethod::Replace => None,
         };
-        let shared = self.parents.and_then(|parents| parents.one);
+        let shared = self.parents.and_then(|parents| parents.get);
         let is_document = kind.shape == Shape::Mapping;
-        let has_get = is_document || (shared.is_none() && !self.has(CollectionTrait::HasNoGet));
-        let get = has_get.then(|| read(self.row("get", Method::Get, ResponseBody::One, [])));
+        let has_get =
+            is_document || (shared.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
+        let get =
+            has_get.then(|| read_operation(self.row("get", Method::Get, ResponseBody::One, [])));
         if is_document {
             return Operations { get, create: edit, edit, ..Operations::default() };
         }
@@ -73,31 +75,32 @@ impl ConventionalObject<'_> {
         }
     }
 
-    fn has(&self, difference: CollectionTrait) -> bool {
+    fn has_trait(&self, difference: CollectionTrait) -> bool {
         self.kind.traits.contains(&difference)
     }
 
     fn list(&self) -> Op<Read> {
-        let query = self.path.listing.iter().map(|(name, value)| list_query(name, value));
+        let query = self.path.list_query.iter().map(|(name, value)| list_query(name, value));
         let row = self.row("list", Method::Get, ResponseBody::List, query);
         let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
-        let unpaged = self.has(CollectionTrait::ListsWithoutPages);
-        read(Operation { parameters, unpaged, empty_as: self.home.empty_as, ..row })
+        let unpaged = self.has_trait(CollectionTrait::ListsWithoutPages);
+        read_operation(Operation { parameters, unpaged, empty_as: self.home.empty_as, ..row })
     }
 
     fn create(&self) -> Op<Write> {
-        let refuses = self.has(CollectionTrait::RefusesDuplicates);
+        let refuses = self.has_trait(CollectionTrait::RefusesDuplicates);
         let again = if refuses { RetrySafety::Refused } else { RetrySafety::Second };
         let row = self.row("create", Method::Post, ResponseBody::One, []);
         self.with_fields(Operation { again, ..row }, WriteRequest::Create)
     }
 
     fn edit(&self, method: Method) -> Op<Write> {
-        let beside = self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
+        let call_only_fields =
+            self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
         let parameter = |field: &Field| {
             Parameter::new(ParameterLocation::Body, field.name, Type::Text, field.about)
         };
-        let row = self.row("edit", method, ResponseBody::One, beside.map(parameter));
+        let row = self.row("edit", method, ResponseBody::One, call_only_fields.map(parameter));
         self.with_fields(row, WriteRequest::Edit)
     }
 
@@ -108,11 +111,11 @@ impl ConventionalObject<'_> {
             |(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about);
         let row = self.row(act, Method::Post, ResponseBody::Unsaid, parameter.map(query_parameter));
         let path = String::leak(format!("{}/{act}", row.path));
-        Some(write(Operation { path, again: RetrySafety::Same, ..row }))
+        Some(write_operation(Operation { path, again: RetrySafety::Same, ..row }))
     }
 
     fn delete(&self) -> Op<Write> {
-        let by_query = self.path.addresses.iter().map(|(name, field)| {
+        let by_query = self.path.address_query.iter().map(|(name, field)| {
             let field = self.kind.fields.iter().find(|candidate| candidate.name == *field);
             Parameter::new(
                 ParameterLocation::Query,
@@ -121,26 +124,30 @@ impl ConventionalObject<'_> {
                 field.map_or("", |field| field.about),
             )
         });
-        write(self.row("delete", Method::Delete, ResponseBody::Nothing, by_query))
+        write_operation(self.row("delete", Method::Delete, ResponseBody::Nothing, by_query))
     }
 
     /// The operation with the fields of the section in its body.
-    fn with_fields(&self, row: Operation, route: WriteRequest) -> Op<Write> {
-        let fields = Some(((self.path.scope, self.kind.section), route));
-        write(Operation { fields, shows: self.has(CollectionTrait::ReturnsEntry), ..row })
+    fn with_fields(&self, row: Operation, request: WriteRequest) -> Op<Write> {
+        let fields = Some(((self.path.scope, self.kind.section), request));
+        write_operation(Operation {
+            fields,
+            shows: self.has_trait(CollectionTrait::ReturnsEntry),
+            ..row
+        })
     }
 
-    /// The row of the operation that does `verb`, with `more` parameters. It lives as long as the
+    /// The row of the operation that does `verb`, with `other_parameters`. It lives as long as the
     /// program, so each is made once.
     fn row(
         &self,
         verb: &str,
         method: Method,
         answer: ResponseBody,
-        more: impl IntoIterator<Item = Parameter>,
+        other_parameters: impl IntoIterator<Item = Parameter>,
     ) -> Operation {
         let Self { kind, path, .. } = self;
-        let above = self.parents.map(|parents| {
+        let parent_parameter = self.parents.map(|parents| {
             let about = String::leak(format!("The id of the {}.", parents.section.noun));
             Parameter::new(ParameterLocation::Path, parents.parent.argument, Type::Integer, about)
         });
@@ -151,11 +158,12 @@ impl ConventionalObject<'_> {
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
             Parameter::new(ParameterLocation::Path, argument, Type::IdOrName, about)
         });
-        let named = above
+        let named = parent_parameter
             .into_iter()
             .chain(entry)
             .map(|parameter| Parameter { required: true, ..parameter });
-        let parameters = vec![List::Named(path.scope.noun()), leaked_parameters(named.chain(more))];
+        let parameters =
+            vec![List::Named(path.scope.noun()), leaked_parameters(named.chain(other_parameters))];
         let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {
             id: collection::id(path.scope, kind.noun, verb).leak(),
@@ -165,7 +173,7 @@ impl ConventionalObject<'_> {
             parameters: parameters.leak(),
             tier: self.home.available.tier,
             since: self.home.available.since,
-            denies_with_401: self.has(CollectionTrait::DeniesWith401),
+            denies_with_401: self.has_trait(CollectionTrait::DeniesWith401),
             ..Operation::usual(method)
         }
     }

@@ -11,7 +11,7 @@ use crate::{field::ValueType, value::Json, yaml};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionFault {
     /// The place in the description: keys and positions, separated by `/`.
-    pub at: String,
+    pub pointer: String,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
@@ -44,8 +44,8 @@ pub(super) struct KeyFit {
 pub(super) static DATA: LazyLock<FaultTable> =
     LazyLock::new(|| yaml::built_in!("catalogue/description/faults"));
 
-/// The fault called `name`, about something.
+/// The fault `name` of the data file at `at`, with `about` in place of `{}` in its message.
 pub(super) fn fault(at: impl Into<String>, name: &str, about: &str) -> DescriptionFault {
     let (message, help) = DATA.faults[name];
-    DescriptionFault { at: at.into(), message: message.replace("{}", about), help }
+    DescriptionFault { pointer: at.into(), message: message.replace("{}", about), help }
 }

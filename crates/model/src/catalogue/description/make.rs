@@ -24,9 +24,9 @@ use crate::{
 /// If a path is not that of a collection.
 pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind, NoPath> {
     let mut operations = Vec::new();
-    kind.fields = kind.fields.into_iter().map(Field::complete).collect();
-    let needed = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
-    kind.required = needed.map(|field| field.name).collect::<Vec<_>>().leak();
+    kind.fields = kind.fields.into_iter().map(Field::with_implied_parts).collect();
+    let required_fields = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
+    kind.required = required_fields.map(|field| field.name).collect::<Vec<_>>().leak();
     let mut homes = std::mem::take(&mut kind.homes);
     for home in &mut homes {
         let is_of_group = home.path.starts_with("/groups/");
@@ -39,12 +39,12 @@ pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind,
         let mut parents = None;
         match &path {
             Some(path) if home.operations == Operations::default() => {
-                parents = parents_of(&kind, home, path, registry)?;
+                parents = find_parents(&kind, home, path, registry)?;
                 operations.extend(convention::derive_operations(&kind, home, path, parents));
             }
             _ => sort_operations(&kind, &mut home.operations),
         }
-        resolve(&kind, home, path.as_ref(), parents);
+        derive_home(&kind, home, path.as_ref(), parents);
     }
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
@@ -76,14 +76,14 @@ fn sort_operations(kind: &Kind, operations: &mut Operations) {
 pub(super) struct ParentCollection {
     pub(super) parent: &'static Parent,
     pub(super) section: Section,
-    pub(super) one: Option<Op<Read>>,
+    pub(super) get: Option<Op<Read>>,
 }
 
 /// The parents of the entries at `path`, if they have parents.
 ///
 /// # Errors
 /// If the path does not start with that of a section, or if nothing names the parent.
-pub(super) fn parents_of(
+pub(super) fn find_parents(
     kind: &Kind,
     home: &ScopedKind,
     path: &EntryPath,
@@ -92,10 +92,11 @@ pub(super) fn parents_of(
     let Some((above, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section = sections
-        .find(|of| matches!(of.home.place, ReadSource::List(list) if list.row().path == above))
+        .find(|section| matches!(section.home.place, ReadSource::List(list) if list.row().path == above))
         .ok_or("must start with that of a section, for the parent entry")?;
     let is_id = |handle: &AddressKey| {
-        handle.field == "id" && matches!(handle.place, AddressKeyIn::Path(name) if name == argument)
+        handle.field == "id"
+            && matches!(handle.location, AddressKeyIn::Path(name) if name == argument)
     };
     if section.home.operations.edit.is_none() || !section.home.handle.iter().any(is_id) {
         return Err("must be below entries that keep an id in their paths, under the same name");
@@ -103,16 +104,16 @@ pub(super) fn parents_of(
     let [field, _, ..] = *kind.identity else {
         return Err("has a parent entry, so `identity` must name it first, and another field");
     };
-    let one = registry.reads_one(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
+    let one = registry.find_get(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
     if one.is_none() && home.within.is_some() {
         return Err("must be below entries that are read one by one");
     }
     let parent = Parent { section: section.section, field, argument };
-    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, one }))
+    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get: one }))
 }
 
 /// Resolves what follows from the keys of `home` and from its operations.
-fn resolve(
+fn derive_home(
     kind: &Kind,
     home: &mut ScopedKind,
     path: Option<&EntryPath>,
@@ -123,13 +124,13 @@ fn resolve(
         (Shape::List, Some(list), _) => ReadSource::List(list),
         (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
         _ => match (home.within, home.sign) {
-            (Some(field), Some(sign)) => ReadSource::Part { field, sign },
-            (Some(field), None) => ReadSource::In(field),
+            (Some(field), Some(sign)) => ReadSource::ObjectField { field, sign },
+            (Some(field), None) => ReadSource::ListField(field),
             (None, _) => ReadSource::Object,
         },
     };
     home.parent = parents.map(|parents| parents.parent);
-    home.query = path.map(|path| path.listing.clone()).unwrap_or_default();
+    home.query = path.map(|path| path.list_query.clone()).unwrap_or_default();
     let argument = path.and_then(|path| path.argument);
     let addressed = argument.map(|argument| {
         let added = home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
@@ -137,9 +138,10 @@ fn resolve(
             Some(_) => AddressKeyIn::Added(argument),
             None => AddressKeyIn::Path(argument),
         };
-        AddressKey { field: response_field(kind, argument), place }
+        AddressKey { field: response_field(kind, argument), location: place }
     });
-    let by_query: Vec<_> = path.map(|path| path.addresses.iter()).into_iter().flatten().collect();
+    let by_query: Vec<_> =
+        path.map(|path| path.address_query.iter()).into_iter().flatten().collect();
     let is_named = addressed.is_some_and(|key| key.field != "id" && kind.keys.contains(&"id"));
     home.handle = addressed
         .into_iter()
@@ -147,8 +149,8 @@ fn resolve(
         .chain(is_named.then_some(AddressKey::NAMED))
         .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
-    let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
-    home.names_people = here.clone().any(requires_members)
+    let scope_fields = kind.fields.iter().filter(|field| field.exists_in(home.scope));
+    home.names_people = scope_fields.clone().any(requires_members)
         || parents.is_some_and(|parents| parents.section.home.names_people);
     if home.closed_by.is_empty()
         && let Some(parents) = parents
@@ -157,7 +159,7 @@ fn resolve(
     }
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
-    let named = here
+    let named = scope_fields
         .filter(|field| {
             (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)
@@ -173,16 +175,16 @@ fn resolve(
         .flat_map(|key| std::iter::once(key.field).chain(by_query.iter().map(|(_, field)| *field)));
     home.rows = Rows {
         keys: given_or_derived(kind.keys, addressing),
-        also: given_or_derived(kind.shows, named.chain(shown)),
+        other_keys: given_or_derived(kind.shows, named.chain(shown)),
     };
 }
 
 /// The names that a description gives, or else those that follow.
 fn given_or_derived(
-    given: &'static [&'static str],
+    given_names: &'static [&'static str],
     others: impl Iterator<Item = &'static str>,
 ) -> &'static [&'static str] {
-    if given.is_empty() { others.collect::<Vec<_>>().leak() } else { given }
+    if given_names.is_empty() { others.collect::<Vec<_>>().leak() } else { given_names }
 }
 
 /// True if the users and groups that the field names need access.
@@ -212,5 +214,6 @@ pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
 /// True if every release and licence that has `home` also has `field`.
 fn is_available_with(field: &Field, home: &ScopedKind) -> bool {
     let since = field.available.since.or(home.available.since);
-    field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
+    field.available.tier <= home.available.tier
+        && since.is_none_or(|since| !since.is_after_reference())
 }

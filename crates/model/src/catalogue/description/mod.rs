@@ -29,18 +29,18 @@ pub struct DescribedKind {
 }
 
 impl DescribedKind {
-    /// Makes the kind of a user, from how it is `written`. `registry` are the kinds that exist already;
-    /// the section must not have a name of `reserved`.
+    /// Makes the kind of a user. `json` is its description as written. `registry` has the existing
+    /// kinds. The section must not have a name in `reserved`.
     ///
     /// # Errors
     /// All faults of the description.
-    pub fn of(
+    pub fn from_description(
         kind: Kind,
-        written: &Json,
+        json: &Json,
         registry: &Registry,
         reserved: &[String],
     ) -> Result<Self, Vec<DescriptionFault>> {
-        let faults = check::check(&kind, written, registry, reserved);
+        let faults = check::check(&kind, json, registry, reserved);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -50,22 +50,22 @@ impl DescribedKind {
 
 /// The sections that come first in output and documentation, in this order. The others follow by the
 /// names of their files.
-const FIRST: &str = "create settings variables members shares protected_branches approvals \
+const FIRST_SECTIONS: &str = "create settings variables members shares protected_branches approvals \
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
 /// The kinds that the files of `catalogue` describe, in the order of output.
-fn read() -> Vec<Kind> {
-    let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
-    let place = |kind: &Kind| FIRST.split(' ').position(|first| first == kind.section);
-    all.sort_by_key(|kind| place(kind).unwrap_or(usize::MAX));
-    all
+fn read_files() -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
+    let place = |kind: &Kind| FIRST_SECTIONS.split(' ').position(|first| first == kind.section);
+    kinds.sort_by_key(|kind| place(kind).unwrap_or(usize::MAX));
+    kinds
 }
 
 /// The kinds of undrift's own, in their order.
 pub(super) fn built_in() -> Registry {
-    read().into_iter().fold(Registry::default(), |registry, kind| {
+    read_files().into_iter().fold(Registry::default(), |registry, kind| {
         let made = make::make(kind, &registry);
-        registry.with(made.expect("every file describes a kind, as a test holds"))
+        registry.with_kind(made.expect("every file describes a kind, as a test holds"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The rules of kinds without rules in Rust: all that a description says about them.
 
 use crate::{
-    catalogue::{members, protected_branches::effects},
+    catalogue::{members, protected_branches::rule_effects},
     field::{NamedObject, ValueType},
     kind::{Capability, Effect, EntryFault, Kind, KindRules, Risk, texts},
     text,
@@ -22,7 +22,7 @@ impl KindRules for Kind {
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
             report(
-                EntryFault::of(texts::NONE_OF_SEVERAL, first)
+                EntryFault::for_field(texts::NONE_OF_SEVERAL, first)
                     .fill("one", &one)
                     .fill("names", &names),
             );
@@ -31,10 +31,10 @@ impl KindRules for Kind {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
             if !rows
                 .clone()
-                .all(|row| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1)
+                .all(|row| GRANTEE_KEYS.iter().filter(|name| !row[**name].is_null()).count() == 1)
             {
-                let names = text::alternatives(&WHO);
-                report(EntryFault::of(texts::ROWS_NAME_ONE, list).fill("names", &names));
+                let names = text::alternatives(&GRANTEE_KEYS);
+                report(EntryFault::for_field(texts::ROWS_NAME_ONE, list).fill("names", &names));
             }
         }
     }
@@ -45,24 +45,27 @@ impl KindRules for Kind {
             before.is_empty() && after.get(name).is_some_and(|value| !value.is_boolean())
         };
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
-        let given = self.grants.iter().filter(|name| is_given(name)).map(|_| {
-            let risk = if self.names(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
+        let grant_effects = self.grants.iter().filter(|name| is_given(name)).map(|_| {
+            let risk =
+                if self.names_any(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
-        let (lets, approves) =
+        let (grant_lists, approval_lists) =
             (self.lists_of(ValueType::Grants), self.lists_of(ValueType::Approvals));
-        let fewer = approves.iter().filter(|(name, _)| {
+        let weakened_approvals = approval_lists.iter().filter(|(name, _)| {
             let [old, new] =
                 [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
-            old.zip(new).is_some_and(|(old, new)| are_fewer(old, new))
+            old.zip(new).is_some_and(|(old, new)| are_weakened(old, new))
         });
-        let fewer = fewer.map(|(_, does)| {
+        let fewer = weakened_approvals.map(|(_, does)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))
         });
-        let lists: Vec<_> = lets.iter().chain(&approves).map(|(list, _)| *list).collect();
+        let lists: Vec<_> =
+            grant_lists.iter().chain(&approval_lists).map(|(list, _)| *list).collect();
         // An entry that grants something has the name or pattern of what is protected.
         let pattern = self.identity.first().filter(|_| !lists.is_empty());
-        let rules = pattern.map(|name| effects(name, before, after, &lets, &lists, false));
+        let rules =
+            pattern.map(|name| rule_effects(name, before, after, &grant_lists, &lists, false));
         // undrift does not know which people get the level.
         let level = self.fields.iter().find(|field| field.value_type == ValueType::Level);
         let access = level.map(|level| Effect::Share {
@@ -82,15 +85,15 @@ impl KindRules for Kind {
                 after: has_grants,
             });
         let rules = rules.into_iter().flatten();
-        given.chain(access).chain(rules).chain(fewer).chain(people).collect()
+        grant_effects.chain(access).chain(rules).chain(fewer).chain(people).collect()
     }
 }
 
 /// The keys of a row of which it has one.
-const WHO: [&str; 3] = ["access_level", "user", "group"];
+const GRANTEE_KEYS: [&str; 3] = ["access_level", "user", "group"];
 
 /// True if an approval that `before` requires is no longer required, or can be given by others too.
-fn are_fewer(before: &[Json], after: &[Json]) -> bool {
+fn are_weakened(before: &[Json], after: &[Json]) -> bool {
     before.iter().any(|old| !after.iter().any(|new| requires_as_much(old, new)))
 }
 

@@ -50,7 +50,7 @@ homes:
 
 fn read(text: &str) -> serde_json::Result<Kind> {
     let parsed = yaml::parse(text);
-    yaml::read_for_good(parsed.documents[0].to_json())
+    yaml::read_leaked(parsed.documents[0].to_json())
 }
 
 fn describe(
@@ -59,7 +59,7 @@ fn describe(
     reserved: &[String],
 ) -> Result<DescribedKind, Vec<DescriptionFault>> {
     let written = yaml::parse(text).documents[0].to_json();
-    DescribedKind::of(read(text).unwrap(), &written, known, reserved)
+    DescribedKind::from_description(read(text).unwrap(), &written, known, reserved)
 }
 
 fn made(text: &str) -> DescribedKind {
@@ -87,9 +87,9 @@ fn every_file_of_undrifts_own_describes_a_kind() {
         faults.retain(|fault| !is_seen(&fault.message) && kind.hooks.is_none());
         assert_eq!(faults, []);
         let made = make::make(kind, &known).unwrap();
-        known.with(made)
+        known.with_kind(made)
     };
-    let all = super::read().into_iter().fold(Registry::default(), with);
+    let all = super::read_files().into_iter().fold(Registry::default(), with);
     assert_eq!(all.kinds().len(), FILES.len());
     assert_eq!(all.kinds().len(), Registry::built_in().kinds().len());
 }
@@ -149,7 +149,7 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
     assert_eq!(home.rows.keys, ["code"]);
-    assert_eq!(home.rows.also, ["url", "size", "owner"]);
+    assert_eq!(home.rows.other_keys, ["url", "size", "owner"]);
     assert_eq!(home.query, [("deep", "false"), ("most", "3")]);
     assert_eq!((home.seen_from(), home.handle[0].field), (30, "code"));
     assert!(!home.is_inherited(&object(json!({"owner": "project"}))));
@@ -254,8 +254,9 @@ fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
     assert_eq!(identity("ssh-rsa  AAAA me"), identity("ssh-rsa AAAA"));
     assert_ne!(identity("ssh-rsa AAAA me"), identity("ssh-rsa AAAB me"));
     assert!(identity("ssh-rsa AAAA me").name.starts_with("SHA256:"));
-    let same =
-        |live: &str| forms::same(of.field("url").compare, &"ssh-rsa AAAA a b".into(), &live.into());
+    let same = |live: &str| {
+        forms::are_equal(of.field("url").compare, &"ssh-rsa AAAA a b".into(), &live.into())
+    };
     assert!(same("ssh-rsa AAAA a") && !same("ssh-dss AAAA a"));
 }
 
@@ -268,8 +269,9 @@ fn a_credential_that_the_service_hides_is_no_difference() {
     let identity = |url: &str| of.identify(&object(json!({"url": url, "size": 3})));
     assert_eq!(identity("https://u:p@H/x"), identity("https://*****:*****@h/x"));
     assert_eq!(identity("https://u:p@H/x").name, "https://h/x@3");
-    let same =
-        |live: &str| forms::same(of.field("url").compare, &"https://u:p@h/x".into(), &live.into());
+    let same = |live: &str| {
+        forms::are_equal(of.field("url").compare, &"https://u:p@h/x".into(), &live.into())
+    };
     assert!(same("https://*****:*****@h/x") && !same("https://*****:*****@h/y"));
 }
 
@@ -289,7 +291,7 @@ homes: [{path: '/projects/:id/gates/:gate_id'}]
 ";
     let gates = made(text);
     let of = in_scope(&gates, Scope::Project);
-    assert!(of.home.operations.edit.is_none() && of.may_come_twice());
+    assert!(of.home.operations.edit.is_none() && of.allows_duplicates());
     assert_eq!(gates.operations.len(), 4, "no edit");
     let declared = testing::fields(json!({"name": "east", "height": 3}));
     let calls =
@@ -347,11 +349,11 @@ fn grants_change_row_by_row_and_are_guarded() {
         [(NamedObject::User, 5), (NamedObject::Group, 6)]
             .map(|(of, id)| Effect::needs_access(of, crate::kind::Id::Known(id)))
     );
-    let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
-    let how: Vec<_> = found.iter().map(|weaker| &*weaker.how).collect();
+    let found = crate::kind::find_weaker_protections(&[(**before).clone()], &[(**after).clone()]);
+    let how: Vec<_> = found.iter().map(|weaker| &*weaker.description).collect();
     assert_eq!(how, ["let more people deploy"]);
     assert!(of.home.names_people);
-    assert_eq!(of.home.rows.also, ["name", "deploy_access_levels"]);
+    assert_eq!(of.home.rows.other_keys, ["name", "deploy_access_levels"]);
 }
 
 #[test]
@@ -360,7 +362,7 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
         assert!(GATES.contains(from), "{from}");
         let made = describe(&GATES.replacen(from, to, 1), &Registry::built_in(), &[]);
         let faults = made.err().unwrap_or_default().into_iter();
-        faults.map(|fault| format!("{}: {}", fault.at, fault.message)).collect()
+        faults.map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
     };
     let wide = "guards must see every new grant";
     for (from, to, want) in [
@@ -431,7 +433,7 @@ fn faults(from: &str, to: &str) -> Vec<(String, String)> {
     let made = describe(&text, &Registry::built_in(), &reserved);
     let faults = made.err().unwrap_or_default();
     assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
-    faults.into_iter().map(|fault| (fault.at, fault.message)).collect()
+    faults.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
 }
 
 #[test]
@@ -730,7 +732,7 @@ fn a_description_without_guards_is_refused() {
 fn no_path_of_the_table_can_be_described() {
     let registry = Registry::built_in();
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
-    for row in rows.chain(registry.described().iter().map(|op| op.row())) {
+    for row in rows.chain(registry.described_operations().iter().map(|op| op.row())) {
         let plain = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
         let plain: &'static str = plain.leak();
         if EntryPath::parse(plain).is_ok() {
@@ -743,9 +745,9 @@ fn no_path_of_the_table_can_be_described() {
 
 #[test]
 fn kinds_in_use_cannot_be_extended() {
-    let before = super::super::all().kinds().len();
-    assert_eq!(super::super::add(Registry::built_in()), Err(super::super::InUse));
-    assert_eq!(super::super::all().kinds().len(), before);
+    let before = super::super::registry().kinds().len();
+    assert_eq!(super::super::set_registry(Registry::built_in()), Err(super::super::RegistryInUse));
+    assert_eq!(super::super::registry().kinds().len(), before);
 }
 
 const LINKS: &str = r"
@@ -836,7 +838,7 @@ homes:
 
 #[test]
 fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
-    let known = Registry::built_in().with(made(WIDGETS));
+    let known = Registry::built_in().with_kind(made(WIDGETS));
     for (text, list, all) in [
         (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
         (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
@@ -850,7 +852,7 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
         assert_eq!((read.row().path, parts.operations.len()), (list, all));
         let handles: Vec<_> = of.home.handle.iter().map(|handle| handle.field).collect();
         assert_eq!(handles, ["id", "widget_id"]);
-        assert_eq!((of.home.rows.keys, of.home.rows.also), (&["id"][..], &["name"][..]));
+        assert_eq!((of.home.rows.keys, of.home.rows.other_keys), (&["id"][..], &["name"][..]));
         let writes = parts.operations.iter().filter(|op| matches!(op, AnyOp::Write(_)));
         let paths: Vec<_> = writes.map(|op| op.row().path).collect();
         let one = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
@@ -865,7 +867,7 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
 
 #[test]
 fn a_nested_collection_must_name_its_parent_and_field() {
-    let known = Registry::built_in().with(made(WIDGETS));
+    let known = Registry::built_in().with_kind(made(WIDGETS));
     let path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
     let other = "/projects/:id/others/:widget_id/parts/:widget_part_id";
     let named = "/projects/:id/widgets/:widget/parts/:widget_part_id";
@@ -888,12 +890,12 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
         let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
-        let is_it = |fault: &DescriptionFault| fault.at == at && fault.message.contains(why);
+        let is_it = |fault: &DescriptionFault| fault.pointer == at && fault.message.contains(why);
         assert!(faults.iter().any(is_it), "{to}: {faults:?}");
     }
     // What is known below the same entries already.
     let parts = describe(PARTS, &known, &[]).unwrap();
-    let known = known.with(parts);
+    let known = known.with_kind(parts);
     let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
     let faults = describe(&again, &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults[0].message.contains("already knows"), "{faults:?}");

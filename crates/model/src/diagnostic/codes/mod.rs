@@ -30,7 +30,7 @@ const fn page(name: &'static str, page: &'static str) -> Code {
 }
 
 /// The code with this name.
-pub fn of(name: &str) -> Option<&'static Code> {
+pub fn find_code(name: &str) -> Option<&'static Code> {
     CODES.iter().find(|code| code.name == name)
 }
 

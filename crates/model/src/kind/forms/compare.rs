@@ -37,12 +37,12 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
             Compare::PublicKey => fingerprint(&key),
             _ => text,
         };
-        Some((judge::masked(&shown, field.secrecy()).into_owned(), key))
+        Some((judge::mask_text(&shown, field.secrecy()).into_owned(), key))
     };
     let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
-    let stored = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
-    let service_name = stored.filter(|name| !name.is_empty());
-    let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::masked_name);
+    let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
+    let service_name = stored_name.filter(|name| !name.is_empty());
+    let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::mask_name);
     Identity { keys: vec![keys.join("@")], name, service_name, ..Identity::default() }
 }
 
@@ -50,7 +50,7 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
 fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
     match compare {
         Compare::Url => text::normal_url(text).into(),
-        Compare::Location => text::location(text).into(),
+        Compare::Location => text::url_without_user(text).into(),
         Compare::AnyCase => text.to_lowercase().into(),
         Compare::Ref => short_ref(text).into(),
         Compare::PublicKey => public_key(text).into(),
@@ -61,13 +61,13 @@ fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
 
 /// True if a declared and a live value, both comparable, are equal. Mappings are compared by the
 /// declared keys. `null` means "not set": it equals empty text, and a live `null` equals `false`.
-pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
+pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
         (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
         (Json::Bool(declared), Json::Null) => !declared,
         (Json::Object(declared), Json::Object(live)) => declared
             .iter()
-            .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
+            .all(|(name, value)| are_equal(compare, value, live.get(name).unwrap_or(&Json::Null))),
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
             let live_items: HashSet<_> = live.iter().collect();
             declared.len() == live.len() && declared.iter().all(|value| live_items.contains(value))
@@ -81,7 +81,10 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         }
         (Json::Array(declared), Json::Array(live)) => {
             declared.len() == live.len()
-                && declared.iter().zip(live).all(|(declared, live)| same(compare, declared, live))
+                && declared
+                    .iter()
+                    .zip(live)
+                    .all(|(declared, live)| are_equal(compare, declared, live))
         }
         (Json::Number(declared), Json::Number(live)) => declared.as_f64() == live.as_f64(),
         (Json::String(declared), Json::String(live)) => {
@@ -159,7 +162,11 @@ mod tests {
             (Compare::Rows, json!([]), json!([]), true),
             (Compare::Rows, json!([]), json!([{"id": 1, "user_id": 3}]), false),
         ] {
-            assert_eq!(same(compare, &declared, &live), is_same, "{compare:?} {declared} {live}");
+            assert_eq!(
+                are_equal(compare, &declared, &live),
+                is_same,
+                "{compare:?} {declared} {live}"
+            );
         }
     }
 }

@@ -20,37 +20,36 @@ use crate::{
     value::{self, Fields, Json, Object, Value},
 };
 
-pub use compare::{identify, same};
+pub use compare::{are_equal, identify};
 pub use request::{
-    Encoder, credential, is_hidden, is_masked_in_logs, is_reset, is_secret, naming, require_shown,
-    send_single_level, sensitive,
+    Encoder, credential, id_fields, is_hidden, is_masked_in_logs, is_reset, is_secret,
+    require_shown, send_single_level, sensitive_fields,
 };
 pub use rows::without_ids;
 
-/// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
-/// the name of a part of a row.
-fn things_named<'v>(
+/// The objects that `value` names according to `spec`: directly, in a list, or in the rows of a
+/// list. `key` returns the key of a part in a row.
+fn named_objects<'v>(
     spec: &'v Spec,
     value: &'v Json,
     key: fn(&'static Field) -> &'static str,
 ) -> impl Iterator<Item = (NamedObject, &'v Json)> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
-    let of_row = move |row: &'v Json| {
+    let row_names = move |row: &'v Json| {
         let parts = spec.parts.iter().filter(move |_| spec.has_rows());
         parts.filter_map(move |part| Some((part.names?, row.get(key(part))?)))
     };
     items.iter().flat_map(move |item| {
-        spec.field.names.map(|named| (named, item)).into_iter().chain(of_row(item))
+        spec.field.names.map(|named| (named, item)).into_iter().chain(row_names(item))
     })
 }
 
-/// The things that `declared` names, in its fields and in the rows of its lists: the field, the
-/// sort of thing, and the name.
+/// The objects that `declared` names in its fields and rows, as (field, type of object, name).
 pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, NamedObject, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.spec(name).zip(value.plain()) else { continue };
-        names.extend(things_named(spec, value, |part| part.name).filter_map(
+        names.extend(named_objects(spec, value, |part| part.name).filter_map(
             |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
         ));
     }
@@ -58,12 +57,12 @@ pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Nam
 }
 
 /// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
-/// [`shown`] needs their names.
+/// [`to_readable`] needs their names.
 pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(NamedObject, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.spec(name) else { continue };
-        let references = things_named(spec, value, Field::sent_name);
+        let references = named_objects(spec, value, Field::sent_name);
         ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
     ids
@@ -128,23 +127,23 @@ pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
 
 /// The keys of a condition on a list: items that it must contain, and items that it must not
 /// contain.
-pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
+pub const CONDITION_KEYS: [&str; 2] = ["at_least", "none_of"];
 
 /// Declared to declared: replaces each condition on a list by the list that meets it and is closest
 /// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let resolve_condition = |(name, value): (&String, &Value)| {
         let condition = value.plain()?.as_object().filter(|object| {
-            object.keys().all(|key| CONDITION.contains(&key.as_str())) && !object.is_empty()
+            object.keys().all(|key| CONDITION_KEYS.contains(&key.as_str())) && !object.is_empty()
         })?;
         section.spec(name).filter(|spec| is_list(&spec.schema))?;
         let list = |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
-        let [at_least, none_of] = CONDITION.map(|key| list(condition.get(key)));
+        let [at_least, none_of] = CONDITION_KEYS.map(|key| list(condition.get(key)));
         let mut items = list(live.get(name));
         let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
-        let present: HashSet<_> = items.iter().cloned().collect();
-        items.extend(at_least.into_iter().filter(|item| !present.contains(item)));
+        let known_items: HashSet<_> = items.iter().cloned().collect();
+        items.extend(at_least.into_iter().filter(|item| !known_items.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
     let resolved_lists: Vec<_> = declared.iter().filter_map(resolve_condition).collect();
@@ -160,8 +159,8 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name()?);
     // A member without a custom role lacks the key.
     let is_member = spec.field.names == Some(NamedObject::Role) && raw.contains_key("username");
-    let none = is_member.then_some(&Json::Null);
-    let live = live.or(none)?;
+    let missing_role = is_member.then_some(&Json::Null);
+    let live = live.or(missing_role)?;
     Some(match live {
         _ if spec.field.is_level() => AccessLevel::word_of(live),
         _ if spec.field.is_nested() && live["locked"] == true => return None,
@@ -190,10 +189,10 @@ fn group_path(url: &str) -> &str {
 
 /// Declared to comparable: names become ids where the ids are known. This applies to lists, rows,
 /// and fields whose responses contain the id.
-pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
+pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
-        let named = spec.field.names.filter(|_| is_by_id(spec));
+        let named = spec.field.names.filter(|_| shows_id(spec));
         let by_id = named.map(|named| comparable_name(named, declared, names));
         return by_id.unwrap_or_else(|| declared.clone());
     };
@@ -206,18 +205,18 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
 }
 
 /// True if responses contain the id of the named thing under the same name as requests.
-fn is_by_id(spec: &Spec) -> bool {
+fn shows_id(spec: &Spec) -> bool {
     spec.field.live_name() == Some(spec.field.sent_name())
 }
 
 /// The id of the named thing, if known.
-fn comparable_name(named: NamedObject, name: &Json, names: &Names) -> Json {
-    let id = name.as_str().and_then(|name| names.id(named, name));
-    id.map_or_else(|| name.clone(), |id| id.sent())
+fn comparable_name(object_type: NamedObject, name: &Json, names: &Names) -> Json {
+    let id = name.as_str().and_then(|name| names.id(object_type, name));
+    id.map_or_else(|| name.clone(), |id| id.to_json())
 }
 
 /// Comparable to the form that people read: names where they are known, and rows without their ids.
-pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
+pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return comparable.clone() };
     let Json::Array(items) = comparable else {
         let name = spec.field.names.and_then(|named| shown_name(named, comparable, names));
@@ -238,8 +237,8 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
 }
 
 /// The name of the thing with this id, if known.
-fn shown_name(named: NamedObject, id: &Json, names: &Names) -> Option<Json> {
-    created_at(id).or_else(|| names.name(named, id.as_u64()?)).map(Json::from)
+fn shown_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json> {
+    created_at(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
 }
 
 /// A scalar as plain text.
@@ -254,7 +253,7 @@ pub fn is_level_enabled(level: &Json) -> Option<bool> {
 }
 
 /// The plain fields among `fields`.
-pub fn plain(fields: &Fields) -> Object {
+pub fn plain_fields(fields: &Fields) -> Object {
     let plain =
         fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
     plain.collect()
@@ -339,22 +338,26 @@ mod tests {
         let spec = Some(pushers());
         let declared =
             json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "acme/kids"}]);
-        let found = comparable(spec, &declared, &names());
+        let found = to_comparable(spec, &declared, &names());
         assert_eq!(found, json!([{"user_id": 3}, {"access_level": "no_access"}, {"group_id": 5}]));
         let live =
             live(section("protected_branches"), branch()).fields.raw()["allowed_to_push"].clone();
-        let same = |found: &Json| same(pushers().field.compare, found, &live);
+        let same = |found: &Json| are_equal(pushers().field.compare, found, &live);
         assert!(same(&found), "{live}");
         for other in [
             json!([{"user": "alice"}, {"access_level": "no_access"}]),
             json!([{"user": "alice"}, {"access_level": "guest"}, {"group": "acme/kids"}]),
             json!([{"user": "bob"}, {"access_level": "no_access"}, {"group": "acme/kids"}]),
         ] {
-            assert!(!same(&comparable(spec, &other, &names())), "{other}");
+            assert!(!same(&to_comparable(spec, &other, &names())), "{other}");
         }
-        assert_eq!(shown(spec, &live, &names()), declared);
+        assert_eq!(to_readable(spec, &live, &names()), declared);
         let strangers = json!([{"id": 8, "user_id": 77}]);
         let by_id = json!([{"user_id": 77}]);
-        assert_eq!(shown(spec, &strangers, &names()), by_id, "nobody knows what it is called");
+        assert_eq!(
+            to_readable(spec, &strangers, &names()),
+            by_id,
+            "nobody knows what it is called"
+        );
     }
 }

@@ -22,15 +22,15 @@ pub struct Encoder<'n> {
 }
 
 impl Encoder<'_> {
-    /// The fields of an entry that `route` accepts.
+    /// The fields of an entry that `request` accepts.
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub fn body(self, declared: &Fields, route: WriteRequest) -> Result<Fields, NoCalls> {
+    pub fn body(self, declared: &Fields, request: WriteRequest) -> Result<Fields, NoCalls> {
         let accepted =
-            declared.iter().filter(|(name, _)| self.section.field(name).accepted.on(route));
+            declared.iter().filter(|(name, _)| self.section.field(name).accepted.includes(request));
         let accepted = self.drop_unset_conflicts(accepted.collect());
-        accepted.into_iter().map(|(name, value)| self.field(name, value)).collect()
+        accepted.into_iter().map(|(name, value)| self.encode_field(name, value)).collect()
     }
 
     /// `fields` without those that are unset and that the service would refuse together with another
@@ -39,11 +39,11 @@ impl Encoder<'_> {
         self,
         fields: Vec<(&'d String, &'d Value)>,
     ) -> Vec<(&'d String, &'d Value)> {
-        let mut kept = fields.clone();
-        kept.retain(|(name, value)| {
+        let mut retained = fields.clone();
+        retained.retain(|(name, value)| {
             is_on(value) || !fields.iter().any(|(other, _)| self.are_exclusive(name, other))
         });
-        kept
+        retained
     }
 
     /// True if the service refuses a request with both fields.
@@ -69,7 +69,7 @@ impl Encoder<'_> {
         let sent_fields = declared.iter().filter(|(name, _)| {
             let field = section.field(name);
             // A field that cannot be compared is not sent with other changes.
-            field.accepted.on(WriteRequest::Edit)
+            field.accepted.includes(WriteRequest::Edit)
                 && (changed.contains(&name.as_str())
                     || needed.contains(&name.as_str())
                     || (field.with_every_edit && !is_hidden(field, live))
@@ -79,7 +79,7 @@ impl Encoder<'_> {
         });
         let mut body = Fields::new();
         for (name, value) in self.drop_unset_conflicts(sent_fields.collect()) {
-            let (sent_name, mut value) = self.field(name, value)?;
+            let (sent_name, mut value) = self.encode_field(name, value)?;
             if let Some(spec) = section.spec(name).filter(|spec| spec.has_rows())
                 && let Value::Plain(rows) = &value
             {
@@ -118,7 +118,7 @@ impl Encoder<'_> {
             let value =
                 declared.get(switch.name).cloned().or_else(|| live.cloned().map(Value::Plain));
             if let Some(value) = value {
-                body.extend([self.field(switch.name, &value)?]);
+                body.extend([self.encode_field(switch.name, &value)?]);
             }
         }
         Ok(())
@@ -128,7 +128,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// If the response lacks such a field and it is not declared.
-    pub fn repeated(self, declared: &Fields, live: &LiveEntry) -> Result<Object, NoCalls> {
+    pub fn repeated_fields(self, declared: &Fields, live: &LiveEntry) -> Result<Object, NoCalls> {
         if Bug::RepeatNothing.is_planted() {
             return Ok(Object::new());
         }
@@ -139,7 +139,7 @@ impl Encoder<'_> {
         let repeated = self.section.specs().iter().filter(|spec| spec.field.with_every_edit);
         let repeated = repeated.filter_map(|spec| {
             let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
-            let (name, sent) = self.field(spec.name, &value.clone().into()).ok()?;
+            let (name, sent) = self.encode_field(spec.name, &value.clone().into()).ok()?;
             Some((name, sent.plain()?.clone()))
         });
         Ok(repeated.collect())
@@ -149,17 +149,17 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// As [`Self::body`].
-    pub fn field(self, name: &str, value: &Value) -> Result<(String, Value), NoCalls> {
+    pub fn encode_field(self, name: &str, value: &Value) -> Result<(String, Value), NoCalls> {
         let Self { section, names } = self;
         let field = section.field(name);
         let sent_name = section.table().sent_name(name).to_owned();
         let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
         let sent = match (field.names, plain) {
-            (Some(named), Json::String(text)) => names.require(named, text, field.name)?.sent(),
+            (Some(named), Json::String(text)) => names.require(named, text, field.name)?.to_json(),
             (Some(named), Json::Array(items)) => items
                 .iter()
                 .map(|item| match item {
-                    Json::String(text) => Ok(names.require(named, text, field.name)?.sent()),
+                    Json::String(text) => Ok(names.require(named, text, field.name)?.to_json()),
                     id => Ok(id.clone()),
                 })
                 .collect::<Result<_, NoCalls>>()?,
@@ -169,10 +169,10 @@ impl Encoder<'_> {
                         .iter()
                         .map(|name| {
                             let id = names.require_entry(section, &plain_text(name), field.name);
-                            id.map(Id::sent)
+                            id.map(Id::to_json)
                         })
                         .collect::<Result<_, _>>()?,
-                    (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
+                    (None, Some(spec)) if spec.has_rows() => spec.encode_rows(items, names)?,
                     _ => plain.clone(),
                 }
             }
@@ -209,7 +209,7 @@ pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
 
 /// The credential that is certainly in `value` or below it.
 pub fn credential(value: &Json) -> Option<Credential> {
-    value::texts(value).find_map(judge::credential)
+    value::texts(value).find_map(judge::find_credential)
 }
 
 /// True if a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
@@ -237,27 +237,30 @@ pub fn require_shown(
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.available.tier <= live.tier
-            && section.has(live.fields.raw(), spec.name)
+            && section.has_field(live.fields.raw(), spec.name)
     };
     let specs = section.specs().iter().filter(is_shown).filter(is_relevant);
-    let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
-    let lacking: Vec<_> = lacking.map(|spec| spec.name).collect();
-    if lacking.is_empty() {
+    let missing_specs = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
+    let missing_names: Vec<_> = missing_specs.map(|spec| spec.name).collect();
+    if missing_names.is_empty() {
         return Ok(());
     }
-    Err(Cause::new(format!("the service's answer lacks {}, {why}", text::listed(&lacking))))
+    Err(Cause::new(format!(
+        "the service's answer lacks {}, {why}",
+        text::list_names(&missing_names)
+    )))
 }
 
 /// Replaces each list of a new entry that is a single level by the parameter for a single level,
 /// which also works without tiers.
 pub fn send_single_level(section: Section, body: &mut Fields) {
     for Spec { field, .. } in section.specs() {
-        if let Some(alone) = field.grants.single_level_as
+        if let Some(single_parameter) = field.grants.single_level_as
             && let Some([row]) = body.list(field.sent_name()).map(Vec::as_slice)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name());
-            body.insert(alone.to_owned(), level.into());
+            body.insert(single_parameter.to_owned(), level.into());
         }
     }
 }
@@ -275,14 +278,14 @@ fn null_as_empty(value: &Json) -> Json {
 }
 
 /// The fields of a body whose values must not be quoted.
-pub fn sensitive(section: Section) -> impl Iterator<Item = &'static str> {
+pub fn sensitive_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let specs = section.specs().iter();
     let secret = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
     secret.map(|spec| spec.field.sent_name())
 }
 
 /// The fields of a body that contain ids of named things.
-pub fn naming(section: Section) -> Vec<String> {
+pub fn id_fields(section: Section) -> Vec<String> {
     let specs = section.specs().iter();
     let naming = specs.filter(|Spec { field, .. }| {
         field.names.is_some()
@@ -310,8 +313,15 @@ mod tests {
 
     fn calls(section: Section, act: CallPurpose<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let (target, names) = (target(), names());
-        let (target, names, release) = (&target, &names, DetectedRelease::NotAsked);
-        section.rules().calls(&CallContext { section, target, names, release, is_alone: true, act })
+        let (target, names, release) = (&target, &names, DetectedRelease::NotRequested);
+        section.rules().calls(&CallContext {
+            section,
+            target,
+            names,
+            release,
+            has_unique_address: true,
+            purpose: act,
+        })
     }
 
     #[test]
@@ -350,7 +360,7 @@ mod tests {
             ("protected_tags", &["allowed_to_create"]),
             ("variables", &[]),
         ] {
-            assert_eq!(naming(section(name)), expected, "{name}");
+            assert_eq!(id_fields(section(name)), expected, "{name}");
         }
     }
 

@@ -37,9 +37,9 @@ impl Spec {
 
     /// `row` with its further values, and with their defaults for those that it lacks.
     fn with_defaults(&self, row: &Json, mut comparable: Object) -> Json {
-        for (name, preset) in self.extra_values() {
+        for (name, default) in self.extra_values() {
             let value = row.get(name).filter(|value| !value.is_null());
-            comparable.insert(name.to_owned(), value.unwrap_or(preset).clone());
+            comparable.insert(name.to_owned(), value.unwrap_or(default).clone());
         }
         Json::Object(comparable)
     }
@@ -47,8 +47,8 @@ impl Spec {
     /// A live row in comparable form: the id of what it names. Only a row without one keeps its level,
     /// because the service also shows a level in other rows.
     pub(super) fn live_row(&self, row: &Json) -> Json {
-        let who = self.parts.iter().filter(|field| field.default.service.is_none());
-        let mut fields: Vec<_> = who.collect();
+        let subject_fields = self.parts.iter().filter(|field| field.default.service.is_none());
+        let mut fields: Vec<_> = subject_fields.collect();
         fields.sort_by_key(|field| field.is_level());
         let subject = fields.into_iter().find_map(|field| {
             let name = field.sent_name();
@@ -63,14 +63,14 @@ impl Spec {
 
     /// A declared row in comparable form: names become ids where known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
-        // Responses leave out what is never read.
+        // Responses do not contain fields that are never read.
         let readable = self.parts.iter().filter(|field| is_readable(field));
         let fields = readable.filter_map(|field| {
             let value = row.get(field.name)?;
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
                 None => field.relations.names_entries.and_then(|section: &str| {
-                    names.require_entry(section, value.as_str()?, field.name).ok().map(Id::sent)
+                    names.require_entry(section, value.as_str()?, field.name).ok().map(Id::to_json)
                 }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
@@ -78,18 +78,18 @@ impl Spec {
         self.with_defaults(row, fields.collect())
     }
 
-    /// A comparable row in the form that people read. `called` gives names.
+    /// A comparable row in the form that people read. `find_name` returns the name for an id.
     pub(super) fn shown_row(
         &self,
         row: &Json,
-        called: impl Fn(&Field, &Json) -> Option<Json>,
+        find_name: impl Fn(&Field, &Json) -> Option<Json>,
     ) -> Json {
         let fields = self.parts.iter().filter_map(|field| {
             let value = row.get(field.sent_name())?;
             if field.default.service.as_ref() == Some(value) {
                 return None;
             }
-            Some(match called(field, value) {
+            Some(match find_name(field, value) {
                 Some(name) => (field.name.to_owned(), name),
                 None if value.is_string() => (field.name.to_owned(), value.clone()),
                 None => (field.sent_name().to_owned(), value.clone()),
@@ -111,21 +111,23 @@ impl Spec {
     }
 
     /// Rows in the form of requests.
-    pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, NoCalls> {
-        rows.iter().map(|row| self.row_sent(row, names)).collect()
+    pub(super) fn encode_rows(&self, rows: &[Json], names: &Names) -> Result<Json, NoCalls> {
+        rows.iter().map(|row| self.encode_row(row, names)).collect()
     }
 
     /// A row in the form of requests.
-    fn row_sent(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
+    fn encode_row(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
         let mut fields = Object::new();
         for field in self.parts {
             let sent_name = field.sent_name();
             let value = row.get(field.name).or_else(|| row.get(sent_name));
             let Some(value) = value.or(field.default.create.as_ref()) else { continue };
             let value = match (field.names, value) {
-                (Some(named), Json::String(text)) => names.require(named, text, self.name)?.sent(),
+                (Some(named), Json::String(text)) => {
+                    names.require(named, text, self.name)?.to_json()
+                }
                 (None, Json::String(text)) if let Some(section) = field.relations.names_entries => {
-                    names.require_entry(section, text, self.name)?.sent()
+                    names.require_entry(section, text, self.name)?.to_json()
                 }
                 _ if field.is_level() => AccessLevel::number_of(value),
                 _ => value.clone(),
@@ -159,15 +161,15 @@ impl Spec {
             .extract_if(.., |live| added.iter().any(|row| without_id(live) == without_id(row)))
             .collect();
         added.retain(|row| !unchanged.iter().any(|live| without_id(live) == without_id(row)));
-        let who = |row: &Json| {
+        let subject_of = |row: &Json| {
             let mut who = without_id(row);
             self.extra_values().for_each(|(name, _)| drop(who.remove(name)));
             who
         };
         let has_values = self.extra_values().next().is_some();
         for row in added.iter_mut().filter(|_| has_values) {
-            let same = live.iter().position(|live| who(live) == who(row));
-            let id = same.and_then(|at| live.remove(at).get_mut("id").map(Json::take));
+            let live_index = live.iter().position(|live| subject_of(live) == subject_of(row));
+            let id = live_index.and_then(|at| live.remove(at).get_mut("id").map(Json::take));
             if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
                 row.insert("id".to_owned(), id);
             }
@@ -179,7 +181,7 @@ impl Spec {
                 gone.insert("destroy".into(), true.into());
                 return Some(Json::Object(gone));
             }
-            let mut gone = if has_values { who(row) } else { Object::new() };
+            let mut gone = if has_values { subject_of(row) } else { Object::new() };
             gone.extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
             Some(Json::Object(gone))
         });
@@ -188,8 +190,8 @@ impl Spec {
 
     /// Removes the rows that name one of `ids` from a comparable value.
     pub fn remove_rows_naming(&self, comparable: &mut Json, named: NamedObject, ids: &[u64]) {
-        let of_named = self.parts.iter().filter(|field| field.names == Some(named));
-        let keys: Vec<_> = of_named.map(Field::sent_name).collect();
+        let naming_fields = self.parts.iter().filter(|field| field.names == Some(named));
+        let keys: Vec<_> = naming_fields.map(Field::sent_name).collect();
         if let Some(rows) = comparable.as_array_mut().filter(|_| self.has_rows()) {
             rows.retain(|row| {
                 let id = keys.iter().find_map(|key| row.get(key)?.as_u64());

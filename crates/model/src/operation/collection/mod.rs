@@ -16,9 +16,9 @@ pub struct EntryPath {
     /// addresses.
     pub argument: Option<&'static str>,
     /// The parameters of the query that address an entry, each with its field.
-    pub addresses: Vec<(&'static str, &'static str)>,
+    pub address_query: Vec<(&'static str, &'static str)>,
     /// The parameters of the query of the list, with their values.
-    pub listing: Vec<(&'static str, &'static str)>,
+    pub list_query: Vec<(&'static str, &'static str)>,
     /// The names after the id of the container, or after the parent entry.
     names: Vec<&'static str>,
     /// The parent of each entry.
@@ -61,13 +61,14 @@ impl EntryPath {
             }
             list.push(name);
         }
-        let ends = rest.split('/').next_back().is_some_and(|part| part.starts_with(':'));
-        let argument = if ends { arguments.pop() } else { None };
-        let before = rest.split('/').take_while(|part| !part.starts_with(':')).count();
+        let ends_with_argument =
+            rest.split('/').next_back().is_some_and(|part| part.starts_with(':'));
+        let argument = if ends_with_argument { arguments.pop() } else { None };
+        let leading_names = rest.split('/').take_while(|part| !part.starts_with(':')).count();
         let parent = match arguments[..] {
             [] => None,
-            [argument] if before > 0 && names.len() > before => {
-                let below = names.split_off(before);
+            [argument] if leading_names > 0 && names.len() > leading_names => {
+                let below = names.split_off(leading_names);
                 Some(ParentPath { names: std::mem::replace(&mut names, below), argument })
             }
             _ => return Err("must have at most one argument between names, for a parent entry"),
@@ -75,20 +76,26 @@ impl EntryPath {
         if names.is_empty() {
             return Err("must name a collection after `:id`");
         }
-        let mut path =
-            Self { scope, argument, addresses: Vec::new(), listing: Vec::new(), names, parent };
+        let mut path = Self {
+            scope,
+            argument,
+            address_query: Vec::new(),
+            list_query: Vec::new(),
+            names,
+            parent,
+        };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or("has a query without `=`")?;
             let within = name.strip_prefix("filter[").and_then(|rest| rest.strip_suffix(']'));
             if !is_plain(within.unwrap_or(name)) || value.is_empty() {
                 return Err("has a query that is not made of plain names with values");
             }
-            if path.addresses.iter().chain(&path.listing).any(|(other, _)| *other == name) {
+            if path.address_query.iter().chain(&path.list_query).any(|(other, _)| *other == name) {
                 return Err("names a parameter of the query twice");
             }
             match value.strip_prefix(':') {
-                Some(field) => path.addresses.push((name, field)),
-                None => path.listing.push((name, value)),
+                Some(field) => path.address_query.push((name, field)),
+                None => path.list_query.push((name, value)),
             }
         }
         Ok(path)
@@ -114,7 +121,7 @@ impl EntryPath {
     }
 
     /// True if `operation` has the same first name in its path, or the same after a parent entry.
-    pub fn shares_ground_with(&self, operation: &Operation) -> bool {
+    pub fn shares_first_name_with(&self, operation: &Operation) -> bool {
         let Some(rest) = operation.path.strip_prefix(&root(self.scope)) else { return false };
         let mut rest = rest.split('/').skip(1);
         let Some(parent) = &self.parent else {
@@ -124,8 +131,8 @@ impl EntryPath {
             && rest.nth(1) == self.names.first().copied()
     }
 
-    /// True if a request for the collection, or for an entry if it is no document, could be meant for
-    /// `operation`.
+    /// True if a request for the collection, or for one of its entries, has a path that also fits
+    /// `operation`. A document has no entries.
     pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
         let path = self.collection();
         let parts: Vec<_> = path.split('/').collect();
@@ -155,7 +162,7 @@ pub fn leaked_parameters(parameters: impl IntoIterator<Item = Parameter>) -> Lis
 }
 
 /// The operation that reads as `row` says. It is a GET, whatever the row says.
-pub fn read(row: Operation) -> Op<Read> {
+pub fn read_operation(row: Operation) -> Op<Read> {
     Op::new(Box::leak(Box::new(Operation {
         method: Method::Get,
         again: RetrySafety::Reads,
@@ -164,7 +171,7 @@ pub fn read(row: Operation) -> Op<Read> {
 }
 
 /// The operation that writes as `row` says.
-pub fn write(row: Operation) -> Op<Write> {
+pub fn write_operation(row: Operation) -> Op<Write> {
     Op::new(Box::leak(Box::new(row)))
 }
 

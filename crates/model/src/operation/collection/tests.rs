@@ -16,9 +16,9 @@ fn a_path_is_below_one_container() {
     let path = EntryPath::parse(path).unwrap();
     let above = ("/projects/:id/pipeline_schedules".to_owned(), "pipeline_schedule_id");
     assert_eq!(path.parent(), Some(above));
-    assert!(!path.shares_ground_with(super::super::SCHEDULE_UPDATE.row()));
+    assert!(!path.shares_first_name_with(super::super::SCHEDULE_UPDATE.row()));
     let other = EntryPath::parse("/projects/:id/pipeline_schedules/:one/take_ownership").unwrap();
-    assert!(other.shares_ground_with(super::super::SCHEDULE_TAKE.row()));
+    assert!(other.shares_first_name_with(super::super::SCHEDULE_TAKE.row()));
     for path in [
         "",
         "badges",
@@ -49,9 +49,9 @@ fn a_path_is_below_one_container() {
         assert!(EntryPath::parse(path).is_err(), "{path}");
     }
     let hooks = EntryPath::parse("/projects/:id/hooks/all").unwrap();
-    assert!(hooks.shares_ground_with(super::super::HOOK_CREATE.row()));
-    assert!(!hooks.shares_ground_with(super::super::GROUP_HOOK_CREATE.row()));
-    assert!(!hooks.shares_ground_with(super::super::PROJECT_GET.row()));
+    assert!(hooks.shares_first_name_with(super::super::HOOK_CREATE.row()));
+    assert!(!hooks.shares_first_name_with(super::super::GROUP_HOOK_CREATE.row()));
+    assert!(!hooks.shares_first_name_with(super::super::PROJECT_GET.row()));
 }
 
 /// What the query addresses is in the path of an entry, and what it lists in that of the list.
@@ -60,6 +60,6 @@ fn a_query_addresses_entries_or_lists_them() {
     let path =
         EntryPath::parse("/groups/:id/links?name=:cn&filter[scope]=:scope&deep=false").unwrap();
     assert_eq!(path.collection(), "/groups/:id/links");
-    assert_eq!(path.addresses, [("name", "cn"), ("filter[scope]", "scope")]);
-    assert_eq!(path.listing, [("deep", "false")]);
+    assert_eq!(path.address_query, [("name", "cn"), ("filter[scope]", "scope")]);
+    assert_eq!(path.list_query, [("deep", "false")]);
 }

@@ -49,7 +49,7 @@ fn said(text: &str) -> HeaderMap {
 fn read(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
     let mut pager = hooks();
     for (text, page) in pages {
-        assert!(pager.next().is_some(), "asks for {} pages only", pager.pages);
+        assert!(pager.next().is_some(), "asks for {} pages only", pager.page_count);
         pager.accept(&said(text), page.clone())?;
     }
     pager.finish().map(Complete::into_vec)
@@ -143,10 +143,10 @@ fn the_first_page_decides_what_may_follow() {
                 let mut empty = hooks();
                 empty.accept(&headers(&said.pairs()), ids(1..=entries)).unwrap();
                 let ended = empty.accept(&HeaderMap::new(), ids([])).is_ok();
-                assert_eq!(ended, expected != Expected::Announced, "{at}");
+                assert_eq!(ended, expected != ExpectedEntries::Announced, "{at}");
                 assert_eq!(empty.finish().is_ok(), ended, "{at}");
                 let goes_on = pager.accept(&HeaderMap::new(), ids([9])).is_ok();
-                assert_eq!(goes_on, expected != Expected::Nothing, "{at}");
+                assert_eq!(goes_on, expected != ExpectedEntries::Nothing, "{at}");
             }
         }
     });
@@ -186,7 +186,7 @@ struct First {
 enum Foreseen {
     Contradiction,
     End,
-    Next(Expected),
+    Next(ExpectedEntries),
 }
 
 impl First {
@@ -223,13 +223,13 @@ impl First {
         let silent = announced == [None, None];
         match entries {
             _ if contradicts => Foreseen::Contradiction,
-            _ if says(true) => Foreseen::Next(Expected::Announced),
+            _ if says(true) => Foreseen::Next(ExpectedEntries::Announced),
             0 => Foreseen::End,
             _ if counted.is_some() && !(silent && entries == size) => Foreseen::End,
             _ if silent && counted.is_none() && entries == size => {
-                Foreseen::Next(Expected::Possible)
+                Foreseen::Next(ExpectedEntries::Possible)
             }
-            _ => Foreseen::Next(Expected::Nothing),
+            _ => Foreseen::Next(ExpectedEntries::Nothing),
         }
     }
 }
@@ -284,7 +284,7 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
 
 #[test]
 fn a_passed_list_is_not_kept_and_proves_nothing() {
-    let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
+    let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
     let pairs =
         |next| headers(&[("x-next-page", next), ("x-per-page", "2"), ("x-total-pages", "2")]);
     assert_eq!(pager.accept(&pairs("2"), ids(1..=2)).unwrap().len(), 2);
@@ -307,12 +307,12 @@ fn a_contradiction_ends_a_search_without_an_error() {
         "link: <x>; rel=next",
     ];
     for text in texts {
-        let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
+        let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
         assert_eq!(pager.accept(&said(text), ids([1, 2, 3])).map(<[_]>::len), Ok(3), "{text}");
         assert!(pager.next().is_none(), "{text}");
     }
     for page in [ids([2, 1]), vec![object(&json!({"path": "a"}))]] {
-        let mut pager = Pager::passing(PROJECT_LIST.request());
+        let mut pager = Pager::for_search(PROJECT_LIST.request());
         assert_eq!(pager.accept(&said("link: <x?id_after=2>; rel=next"), page.clone()), Ok(&*page));
         assert!(pager.next().is_none());
     }
@@ -338,7 +338,7 @@ fn a_search_requests_no_more_pages_than_exist() {
         (&projects, "", 0, false),
     ];
     for (request, text, entries, more) in table {
-        let mut pager = Pager::passing(request.clone());
+        let mut pager = Pager::for_search(request.clone());
         pager.accept(&said(text), ids(1..=entries)).unwrap();
         assert_eq!(pager.next().is_some(), more, "{request} {text} {entries}");
     }
@@ -349,8 +349,9 @@ fn an_entry_of_a_kept_list_needs_its_identity() {
     let variable = |scope: &Json, value: &str| {
         object(&json!({"key": "K", "environment_scope": scope, "value": value}))
     };
-    let variables =
-        |keys| Pager::new(VARIABLE_LIST.request().arg("id", 1), Rows { keys, also: &[] }).unwrap();
+    let variables = |keys| {
+        Pager::new(VARIABLE_LIST.request().arg("id", 1), Rows { keys, other_keys: &[] }).unwrap()
+    };
     let total = headers(&[("x-total", "2")]);
     for keys in [&["key", "environment_scope"][..], &[]] {
         let two = vec![variable(&json!("*"), "a"), variable(&json!("prod"), "b")];
@@ -390,7 +391,7 @@ fn a_list_without_end_is_given_up() {
     assert_eq!(kept_until(1), ("the list has more than 100,000 entries".to_owned(), 100_000));
     assert_eq!(kept_until(10 << 20), ("the list has more than 64 MiB of JSON".to_owned(), 600));
     assert_eq!(kept_until(65 << 20), ("the list has more than 64 MiB of JSON".to_owned(), 0));
-    let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
+    let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
     for n in 1..200 {
         pager.accept(&next(n), page(n, 1 << 20)).unwrap();
         assert_eq!((pager.objects.len(), pager.identities.len()), (100, 0));
@@ -412,19 +413,19 @@ fn the_size_of_kept_entries_is_counted_as_json() {
 fn a_list_that_is_filtered_after_paging_is_never_whole() {
     let request = || NOTE_LIST.request().arg("id", 1);
     assert_eq!(Pager::new(request(), Rows::default()).err(), Some(PageError::Filtered));
-    let mut pager = Pager::passing(request());
+    let mut pager = Pager::for_search(request());
     assert_eq!(pager.accept(&headers(&[("x-total", "1")]), ids([1])).unwrap().len(), 1);
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
 }
 
 /// The entries of a list that the service filters, with the responses `pages`.
 fn shown(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
-    let mut pager = Pager::shown(NOTE_LIST.request().arg("id", 1), Rows::with_id(&[]));
+    let mut pager = Pager::for_filtered(NOTE_LIST.request().arg("id", 1), Rows::with_id(&[]));
     for (text, page) in pages {
-        assert!(pager.next().is_some(), "asks for {} pages only", pager.pages);
+        assert!(pager.next().is_some(), "asks for {} pages only", pager.page_count);
         pager.accept(&said(text), page.clone())?;
     }
-    pager.into_shown()
+    pager.into_visible()
 }
 
 #[test]
@@ -470,7 +471,7 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
     let endless: Vec<_> = (2..1_003).map(|next| format!("x-next-page: {next}")).collect();
     let endless: Vec<_> = endless.iter().map(|text| (text.as_str(), none())).collect();
     assert_eq!(shown(&endless), Err(PageError::TooLong("1,000 pages")));
-    let mut whole = Pager::shown(NOTE_LIST.request(), Rows::with_id(&[]));
+    let mut whole = Pager::for_filtered(NOTE_LIST.request(), Rows::with_id(&[]));
     whole.accept(&said("x-next-page:"), ids([1])).unwrap();
     assert_eq!(whole.finish(), Err(PageError::Unfinished), "never whole");
 }
@@ -505,7 +506,7 @@ fn a_service_that_repeats_pages_is_given_up() {
 
 #[test]
 fn a_requested_order_is_kept() {
-    let target = |request: Request<Read>| Pager::passing(request).next().unwrap().target();
+    let target = |request: Request<Read>| Pager::for_search(request).next().unwrap().target();
     let keyset = "pagination=keyset&order_by=id&sort=asc";
     assert_eq!(
         target(PROJECT_LIST.request().query("owned", true)),
@@ -590,7 +591,7 @@ fn a_row_without_a_text_as_path_is_refused() {
 fn an_unpaged_list_is_complete_after_one_response() {
     let (path, answer) = ("/projects/:id/odd", ResponseBody::List);
     let row = Operation { path, answer, unpaged: true, ..Operation::usual(Method::Get) };
-    let op = collection::read(row);
+    let op = collection::read_operation(row);
     for (text, sent, is_whole) in [
         ("", 0, true),
         ("", 3, true),

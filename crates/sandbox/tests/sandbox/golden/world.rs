@@ -9,7 +9,7 @@ use http::{HeaderMap, Request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::Regex;
 use serde_json::{Map, Value, json};
-use undrift_sandbox::{Chance, Clock, Conditions, Model, Profile, Seed};
+use undrift_sandbox::{Clock, Conditions, Model, Profile, RandomSource, Seed};
 
 use super::exchange::Exchange;
 
@@ -50,7 +50,7 @@ impl World {
                 let now = asked.fetch_add(1, Ordering::Relaxed);
                 jiff::Timestamp::from_millisecond(now).expect("a time")
             }),
-            chance: Chance::seeded(1),
+            chance: RandomSource::seeded(1),
             // The storage of the recordings was stubbed, and no branch was ever protected by itself.
             profile: Profile {
                 protection_delay: Duration::from_secs(86_400),

@@ -11,18 +11,18 @@ use futures_util::{
     FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered,
 };
 
-use wait::Wait;
+use wait::WaitReason;
 
 use super::{ContainerRun, Reading, RunState, progress::Readiness};
 use crate::{
-    api::{ApiError, Freshness, Result, message_of_success},
+    api::{ApiError, Freshness, Result, success_message},
     apply::{Event, StepOutcome, arrival::next_poll},
     catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
     kind::{PlannedCall, limits},
     live::{ReadTime, Times},
-    observe::same_path,
+    observe::is_same_path,
     operation::{Request, Write},
     planted::Bug,
     text,
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// How long live values that an edit repeats count as current. Any wait makes them stale.
-const FRESH: Duration = Duration::from_secs(5);
+const FRESH_DURATION: Duration = Duration::from_secs(5);
 
 /// A step that is being carried out.
 struct Task {
@@ -51,36 +51,36 @@ struct Task {
 }
 
 /// The next action of a step.
-enum Next {
+enum NextAction {
     /// It ended.
     Finished(StepOutcome, Option<ApiError>),
     /// It continues after the next reading of its section that begins at this instant or later.
-    Waits(Duration, Wait),
+    Waits(Duration, WaitReason),
 }
 
 /// Work of a container that ended.
 #[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
-enum Completed {
-    Calls(Task, Next),
-    Reread(Vec<(Task, Wait)>, Result<Reading>),
+enum FinishedWork {
+    Calls(Task, NextAction),
+    Reread(Vec<(Task, WaitReason)>, Result<Reading>),
 }
 
 /// A step that waits for a reading that begins at an instant or later.
-type Waiting = (Duration, Task, Wait);
+type Waiting = (Duration, Task, WaitReason);
 
 /// The steps of a container that have not ended.
 struct Schedule<'r> {
     /// Steps that have not started.
     ready: Vec<Step>,
     /// Steps in flight, and a reading in progress.
-    in_flight: FuturesUnordered<LocalBoxFuture<'r, Completed>>,
+    in_flight: FuturesUnordered<LocalBoxFuture<'r, FinishedWork>>,
     waiting: Vec<Waiting>,
     /// True if a reading is in progress.
     is_reading: bool,
 }
 
 impl<'r> Schedule<'r> {
-    fn spawn(&mut self, work: impl Future<Output = Completed> + 'r) {
+    fn spawn(&mut self, work: impl Future<Output = FinishedWork> + 'r) {
         self.in_flight.push(work.boxed_local());
     }
 
@@ -89,7 +89,7 @@ impl<'r> Schedule<'r> {
     }
 
     /// When the next reading is due; there is only one at a time.
-    fn due(&self) -> Option<Duration> {
+    fn next_due(&self) -> Option<Duration> {
         self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.is_reading)
     }
 }
@@ -110,7 +110,7 @@ impl<'a> ContainerRun<'a> {
                 return;
             }
             if let Some(completed) = self.next_completed(&mut schedule, state).await {
-                self.handle(completed, &mut schedule, state);
+                self.handle_finished_work(completed, &mut schedule, state);
             }
         }
     }
@@ -121,13 +121,13 @@ impl<'a> ContainerRun<'a> {
         &'r self,
         schedule: &mut Schedule<'r>,
         state: &mut RunState<'a>,
-    ) -> Option<Completed> {
-        let Some(due) = schedule.due() else {
+    ) -> Option<FinishedWork> {
+        let Some(due) = schedule.next_due() else {
             if !schedule.in_flight.is_empty() {
                 return schedule.in_flight.next().await;
             }
-            // The remaining steps wait for another container, or were blocked in this round; go
-            // round once more.
+            // The remaining steps wait for another container, or for a step that ended in this
+            // round: check again.
             if schedule.ready.iter().any(|step| self.waits_for_another(step)) {
                 self.wait_for_another(&mut schedule.ready, state).await;
             }
@@ -135,7 +135,7 @@ impl<'a> ContainerRun<'a> {
         };
         let wait = self.apply.writer.reads().wait_until(due);
         let goes_on = if schedule.in_flight.is_empty() {
-            self.without_slot(state, wait).await
+            self.wait_without_slot(state, wait).await
         } else {
             tokio::select! { biased; completed = schedule.in_flight.next() => return completed, goes_on = wait => goes_on }
         };
@@ -144,7 +144,7 @@ impl<'a> ContainerRun<'a> {
             let now = self.now().max(due);
             let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= now);
             (schedule.waiting, schedule.is_reading) = (later, true);
-            schedule.spawn(self.reread_for_due(now_due));
+            schedule.spawn(self.reread_for_tasks(now_due));
         } else {
             self.end_waiting(waiting, state);
         }
@@ -152,38 +152,42 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Continues the steps that some completed work concerns.
-    fn handle<'r>(
+    fn handle_finished_work<'r>(
         &'r self,
-        completed: Completed,
+        completed: FinishedWork,
         schedule: &mut Schedule<'r>,
         state: &mut RunState<'_>,
     ) {
         match completed {
-            Completed::Calls(task, Next::Waits(due, reason)) => {
+            FinishedWork::Calls(task, NextAction::Waits(due, reason)) => {
                 schedule.waiting.push((due, task, reason));
             }
-            Completed::Calls(mut task, Next::Finished(outcome, error)) => {
+            FinishedWork::Calls(mut task, NextAction::Finished(outcome, error)) => {
                 state.error = state.error.take().or(error);
                 match self.restore_after_failure(&mut task, outcome, state) {
-                    None => schedule.spawn(self.advance(task)),
-                    Some(outcome) => self.end(state, &task.step, outcome),
+                    None => schedule.spawn(self.send_and_complete(task)),
+                    Some(outcome) => self.end_step(state, &task.step, outcome),
                 }
             }
-            Completed::Reread(mut due, reading) => {
+            FinishedWork::Reread(mut due, reading) => {
                 schedule.is_reading = false;
                 // Steps that began to wait meanwhile need no reading of their own, if this one
                 // certainly began after they became due: at the same instant is not certain.
                 if let Ok(Reading { times, .. }) = &reading {
                     let served = schedule.waiting.extract_if(.., |(due, task, _)| {
-                        times.of(task.step.address.section).began > *due
+                        times.read_time(task.step.address.section).began > *due
                     });
                     due.extend(served.map(|(_, task, reason)| (task, reason)));
                 }
                 for (task, reason) in due {
                     match self.after_reading(task, reason, &reading) {
-                        (task, None) => schedule.spawn(self.advance(task)),
+                        (task, None) => schedule.spawn(self.send_and_complete(task)),
                         (task, Some(next)) => {
-                            self.handle(Completed::Calls(task, next), schedule, state);
+                            self.handle_finished_work(
+                                FinishedWork::Calls(task, next),
+                                schedule,
+                                state,
+                            );
                         }
                     }
                 }
@@ -200,28 +204,30 @@ impl<'a> ContainerRun<'a> {
     ) {
         for step in std::mem::take(&mut schedule.ready) {
             match self.readiness(&step, state) {
-                Readiness::Blocked(why) => self.end(state, &step, StepOutcome::Skipped(why.into())),
+                Readiness::Blocked(why) => {
+                    self.end_step(state, &step, StepOutcome::Skipped(why.into()));
+                }
                 Readiness::Waits => schedule.ready.push(step),
-                Readiness::Ready if self.is_over() || state.error.is_some() => {
-                    self.end(state, &step, StepOutcome::NotStarted);
+                Readiness::Ready if self.has_run_ended() || state.error.is_some() => {
+                    self.end_step(state, &step, StepOutcome::NotStarted);
                 }
                 Readiness::Ready => {
-                    let task = self.start(step, times, state);
+                    let task = self.new_task(step, times, state);
                     if task.may_have_changed {
-                        schedule.waiting.push((self.now(), task, Wait::Rebuild));
+                        schedule.waiting.push((self.now(), task, WaitReason::Rebuild));
                     } else {
-                        schedule.spawn(self.advance(task));
+                        schedule.spawn(self.send_and_complete(task));
                     }
                 }
             }
         }
     }
 
-    fn start(&self, step: Step, times: &Times, state: &mut RunState<'_>) -> Task {
+    fn new_task(&self, step: Step, times: &Times, state: &mut RunState<'_>) -> Task {
         let (address, action) = (step.address.clone(), step.action);
         (self.emit)(Event::Started { address, action });
-        state.progress.sent = true;
-        let mut read_time = times.of(step.address.section);
+        state.progress.has_sent = true;
+        let mut read_time = times.read_time(step.address.section);
         // A container created by this run is known to be empty since then.
         if let Some(created) = self.cache.borrow().created_at
             && created > read_time.ended
@@ -231,7 +237,7 @@ impl<'a> ContainerRun<'a> {
         // A removal needs only the address of its object, and a create needs nothing; for closing,
         // the container was just read.
         let may_have_changed = step.action == Action::Update
-            && !step.closes()
+            && !step.closes_container()
             && state.progress.may_have_changed(&step);
         let (next_call, attempt, is_resent, failure) = (0, 1, false, None);
         Task { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
@@ -241,19 +247,19 @@ impl<'a> ContainerRun<'a> {
     fn waits_for_another(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.path != step.address.path
-                && self.dependencies.state(&edge.address) == Some(None)
+                && self.dependencies.step_state(&edge.address) == Some(None)
         })
     }
 
     /// Waits until a step of another container ends. If the run ends, no step starts any more.
     async fn wait_for_another(&self, ready: &mut Vec<Step>, state: &mut RunState<'a>) {
-        let over = self.apply.writer.reads().wait_for_end();
-        let goes_on = self.without_slot(state, async {
-            tokio::select! { biased; () = self.dependencies.changes() => true, () = over => false }
+        let run_end = self.apply.writer.reads().wait_for_end();
+        let goes_on = self.wait_without_slot(state, async {
+            tokio::select! { biased; () = self.dependencies.wait_for_step_end() => true, () = run_end => false }
         });
         if !goes_on.await {
             for step in std::mem::take(ready) {
-                self.end(state, &step, StepOutcome::NotStarted);
+                self.end_step(state, &step, StepOutcome::NotStarted);
             }
         }
     }
@@ -262,81 +268,83 @@ impl<'a> ContainerRun<'a> {
         state.progress.readiness(step, self.dependencies)
     }
 
-    async fn advance(&self, mut task: Task) -> Completed {
+    async fn send_and_complete(&self, mut task: Task) -> FinishedWork {
         let next = self.send_calls(&mut task).await;
-        Completed::Calls(task, next)
+        FinishedWork::Calls(task, next)
     }
 
     /// Sends the calls of a step in order, as far as possible.
-    async fn send_calls(&self, task: &mut Task) -> Next {
-        while let Some(call) = task.call(0).cloned() {
-            if call.is_spare() && task.failure.is_none() {
+    async fn send_calls(&self, task: &mut Task) -> NextAction {
+        while let Some(call) = task.call_at(0).cloned() {
+            if call.is_only_after_failure() && task.failure.is_none() {
                 task.go_to_next_call();
                 continue;
             }
-            let request = call.request.with_ids(self.id.get().copied(), |path| self.id_of(path));
+            let request =
+                call.request.with_ids(self.id.get().copied(), |path| self.created_id(path));
             let request = match request {
                 Ok(request) => request,
                 Err(path) => {
                     let path = text::escape(&path);
-                    return failed(Cause::new(format!("the id of `{path}` is not known")));
+                    return finish_failed(Cause::new(format!("the id of `{path}` is not known")));
                 }
             };
             let ReadTime { began: read_at, ended } = task.read_time;
-            let until = ended.saturating_add(FRESH);
+            let until = ended.saturating_add(FRESH_DURATION);
             let freshness = Freshness { until, attempt: task.attempt, read_at };
             let answer = match self.apply.writer.send_fresh(&request, freshness).await {
                 Ok(answer) => answer.body,
                 Err(error) => {
-                    self.cache.borrow_mut().invalidate(&task.step, &self.container);
+                    self.cache.borrow_mut().mark_stale(&task.step, &self.container);
                     return self.after_error(task, &request, error);
                 }
             };
             self.record_response(task, &request, &answer);
             if let Some(cause) = partial_refusal(&answer) {
-                return failed(self.with_remedy(cause, task, &request));
+                return finish_failed(self.add_remedy(cause, task, &request));
             }
             if request.operation.shows && answer.is_null() {
-                return Next::Waits(self.now(), Wait::NullAnswer);
+                return NextAction::Waits(self.now(), WaitReason::NullAnswer);
             }
-            if let Some(cause) = self.missing_limit(task, &request, &answer) {
-                let undo = task.call(1).filter(|call| call.undoes);
-                if undo.is_none() || self.is_over() {
-                    return failed(cause.and("it is in effect without that"));
+            if let Some(cause) = self.check_limits(task, &request, &answer) {
+                let undo = task.call_at(1).filter(|call| call.is_undo);
+                if undo.is_none() || self.has_run_ended() {
+                    return finish_failed(cause.with_consequence("it is in effect without that"));
                 }
                 task.failure = Some(cause);
-            } else if call.undoes {
+            } else if call.is_undo {
                 break;
             }
             // The next request needs the id, which the answer may lack.
-            let awaits = call.awaits || (task.step.creates_container() && self.id.get().is_none());
+            let awaits =
+                call.awaits_jobs || (task.step.creates_container() && self.id.get().is_none());
             task.go_to_next_call();
             if awaits {
-                return poll_arrival(self.now(), Duration::ZERO);
+                return wait_for_arrival(self.now(), Duration::ZERO);
             }
         }
-        Next::Finished(StepOutcome::Done, None)
+        NextAction::Finished(StepOutcome::Done, None)
     }
 
     /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
     /// sent with it.
-    fn missing_limit(&self, task: &Task, request: &Request<Write>, answer: &Json) -> Option<Cause> {
+    fn check_limits(&self, task: &Task, request: &Request<Write>, answer: &Json) -> Option<Cause> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
-        let of = catalogue::section(self.container.scope, section)?;
+        let kind = catalogue::section(self.container.scope, section)?;
         let shown = answer.as_object().filter(|_| request.operation.shows)?;
-        let missing = limits::unlimited_switches(of, request.body_fields()?, shown);
+        let missing = limits::unlimited_switches(kind, request.body_fields()?, shown);
         let (switch, _) = missing.first()?;
         let limits = missing.iter().filter(|(on, _)| on == switch);
         let limits: Vec<_> = limits.map(|(_, limit)| limit.as_str()).collect();
-        let what = text::listed(&limits);
-        Some(Cause::new(format!("the service did not save {what}, which limits `{switch}`")))
+        let limit_names = text::list_names(&limits);
+        Some(Cause::new(format!("the service did not save {limit_names}, which limits `{switch}`")))
     }
 
     /// The id of what this run created: the container at this path, or the entry of this container
     /// with this address.
-    fn id_of(&self, address: &str) -> Option<u64> {
+    fn created_id(&self, address: &str) -> Option<u64> {
         if !address.contains('#') {
-            return self.dependencies.created().known_id(address);
+            return self.dependencies.created_ids().known_id(address);
         }
         self.cache.borrow().id_of(&self.container, address)
     }
@@ -350,7 +358,7 @@ impl<'a> ContainerRun<'a> {
         if task.next_call == 0 && task.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
-            if same_path(path, &self.container.path)
+            if is_same_path(path, &self.container.path)
                 && let Some(id) = answer.get("id").and_then(Json::as_u64)
             {
                 self.id.get_or_init(|| id);
@@ -367,13 +375,15 @@ impl<'a> ContainerRun<'a> {
         state: &RunState<'_>,
     ) -> Option<StepOutcome> {
         if let Some(failure) = task.failure.take() {
-            let undoes = task.call(0).is_some_and(|call| call.undoes);
+            let undoes = task.call_at(0).is_some_and(|call| call.is_undo);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
             let cause = match outcome {
                 StepOutcome::Done | StepOutcome::Already if undoes => {
-                    failure.and("it was turned off again")
+                    failure.with_consequence("it was turned off again")
                 }
-                _ if undoes => failure.and(format!("turning it off again failed ({why})")),
+                _ if undoes => {
+                    failure.with_consequence(format!("turning it off again failed ({why})"))
+                }
                 StepOutcome::Done => failure.context("what was there was put back"),
                 StepOutcome::Already => failure
                     .context("someone else added it again, perhaps without its undeclared fields"),
@@ -382,12 +392,12 @@ impl<'a> ContainerRun<'a> {
             };
             return Some(StepOutcome::Failed(cause));
         }
-        let next = task.call(1).filter(|_| task.next_call > 0);
+        let next = task.call_at(1).filter(|_| task.next_call > 0);
         match outcome {
             StepOutcome::Failed(cause)
-                if next.is_some_and(|call| call.restores)
+                if next.is_some_and(|call| call.is_restore)
                     && !Bug::LeaveRemoved.is_planted()
-                    && !self.is_over()
+                    && !self.has_run_ended()
                     && state.error.is_none() =>
             {
                 task.go_to_next_call();
@@ -398,17 +408,17 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    async fn reread_for_due(&self, due: Vec<Waiting>) -> Completed {
+    async fn reread_for_tasks(&self, due: Vec<Waiting>) -> FinishedWork {
         let reading = self.reread_for(due.iter().map(|(_, task, _)| &task.step)).await;
         let due = due.into_iter().map(|(_, task, reason)| (task, reason));
-        Completed::Reread(due.collect(), reading)
+        FinishedWork::Reread(due.collect(), reading)
     }
 }
 
 impl Task {
-    /// Its call `ahead` of the next one.
-    fn call(&self, ahead: usize) -> Option<&PlannedCall> {
-        self.step.sends.get(self.next_call + ahead)
+    /// Returns the call `offset` positions after the next one.
+    fn call_at(&self, offset: usize) -> Option<&PlannedCall> {
+        self.step.sends.get(self.next_call + offset)
     }
 
     fn go_to_next_call(&mut self) {
@@ -417,23 +427,23 @@ impl Task {
 
     /// True if only calls that put something back remain.
     fn is_done(&self) -> bool {
-        self.step.sends.iter().skip(self.next_call).all(PlannedCall::is_spare)
+        self.step.sends.iter().skip(self.next_call).all(PlannedCall::is_only_after_failure)
     }
 
     /// True if its present call is the only one.
     fn is_only_call(&self) -> bool {
-        self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
+        self.step.sends.iter().filter(|call| !call.is_only_after_failure()).count() == 1
     }
 }
 
-fn failed(cause: Cause) -> Next {
-    Next::Finished(StepOutcome::Failed(cause), None)
+fn finish_failed(cause: Cause) -> NextAction {
+    NextAction::Finished(StepOutcome::Failed(cause), None)
 }
 
-/// Reads again, some time after `passed`, for contents requested at `since`.
-fn poll_arrival(since: Duration, passed: Duration) -> Next {
-    let due = round_up_to_second(since.saturating_add(next_poll(passed)));
-    Next::Waits(due, Wait::Arrives { since })
+/// Schedules the next poll for contents that were requested at `since`, `elapsed` ago.
+fn wait_for_arrival(since: Duration, elapsed: Duration) -> NextAction {
+    let due = round_up_to_second(since.saturating_add(next_poll(elapsed)));
+    NextAction::Waits(due, WaitReason::Contents { since })
 }
 
 /// Why a write failed in spite of a status of success: some answers report a refused part only in
@@ -441,7 +451,7 @@ fn poll_arrival(since: Duration, passed: Duration) -> Next {
 fn partial_refusal(answer: &Json) -> Option<Cause> {
     let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
     (status == "error")
-        .then(|| Cause::new(message_of_success(answer)).context("the service refused a part of it"))
+        .then(|| Cause::new(success_message(answer)).context("the service refused a part of it"))
 }
 
 /// Rounds up to a whole second, so that one reading serves all steps due in it.

@@ -14,10 +14,10 @@ use crate::{
         },
     },
     desired::{Container, Unlisted, testing::shop},
-    kind::Arrival,
+    kind::ImportState,
     live::{
         Live, LiveEntries, Presence,
-        testing::{self, here},
+        testing::{self, live_container},
     },
     observe::is_fatal,
     operation::{
@@ -134,7 +134,7 @@ impl Case {
             Found::Failed => return Err(error(503)),
             Found::Ended => return Err(error(401)),
         };
-        let mut live = here(&self.container, raw);
+        let mut live = live_container(&self.container, raw);
         if found == Found::Unread {
             let unread = || LiveEntries::Unreadable(Cause::new("503"));
             live.sections.values_mut().for_each(|section| *section = unread());
@@ -148,10 +148,13 @@ fn the_live_state_decides_after_a_lost_answer() {
     use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
     let since = Duration::from_millis(100_200);
     for case in cases() {
-        let before = here(&case.container, &case.before);
+        let before = live_container(&case.container, &case.before);
         let first = task(&reading(&case.container, &before, case.resend));
         let request = &first.step.sends[0].request;
-        assert_eq!((request.again(), request.becomes_stale()), (case.again, case.goes_stale));
+        assert_eq!(
+            (request.retry_safety(), request.becomes_stale()),
+            (case.again, case.goes_stale)
+        );
         for found in [Applied, NotApplied, Other, Unread, Failed, Ended] {
             for rereads in 1..=REREAD_AFTER.len() {
                 for (resent, attempt) in
@@ -166,7 +169,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                         ..task(&case.reading(NotApplied).unwrap())
                     };
                     let reading = case.reading(found);
-                    let wait = Wait::Lost { error: error(502), since, rereads };
+                    let wait = WaitReason::Lost { error: error(502), since, rereads };
                     let (task, next) =
                         with_run(&case.container, vec![first.step.clone()], &before, |run| {
                             run.after_reading(task, wait, &reading)
@@ -179,26 +182,29 @@ fn the_live_state_decides_after_a_lost_answer() {
                             _ => last && !resent,
                         };
                     match next {
-                        Some(Next::Finished(StepOutcome::Done, None)) => {
+                        Some(NextAction::Finished(StepOutcome::Done, None)) => {
                             assert_eq!(found, Applied, "{about}");
                         }
-                        Some(Next::Finished(StepOutcome::ChangedMeanwhile(why), None)) => {
+                        Some(NextAction::Finished(StepOutcome::ChangedMeanwhile(why), None)) => {
                             assert_eq!(found, Other, "{about}");
                             assert!(why.message.contains("neither the old nor the new"), "{why}");
                         }
-                        Some(Next::Finished(StepOutcome::Unknown(why), Some(_))) => {
+                        Some(NextAction::Finished(StepOutcome::Unknown(why), Some(_))) => {
                             assert_eq!(found, Ended, "{about}");
                             assert!(why.transient && why.message.contains("read back"), "{why}");
                         }
-                        Some(Next::Finished(StepOutcome::Unknown(why), None)) => {
+                        Some(NextAction::Finished(StepOutcome::Unknown(why), None)) => {
                             assert!(last && matches!(found, Unread | Failed), "{about}");
                             assert!(why.transient && why.message.contains("503"), "{why}");
                         }
-                        Some(Next::Finished(StepOutcome::Failed(why), None)) => {
+                        Some(NextAction::Finished(StepOutcome::Failed(why), None)) => {
                             assert!(last && found == NotApplied && !again, "{about}");
                             assert!(why.transient, "{why}");
                         }
-                        Some(Next::Waits(due, Wait::Lost { since: began, rereads: taken, .. })) => {
+                        Some(NextAction::Waits(
+                            due,
+                            WaitReason::Lost { since: began, rereads: taken, .. },
+                        )) => {
                             assert!(!last && !again, "{about}");
                             assert!(matches!(found, NotApplied | Unread | Failed), "{about}");
                             // Not before now, and on a whole second.
@@ -237,8 +243,8 @@ fn the_live_state_decides_after_a_lost_answer() {
 }
 
 /// What a step ends with, in a word and the text of its cause.
-fn ended(next: &Next) -> (&'static str, String, bool) {
-    let Next::Finished(outcome, error) = next else { return ("waits", String::new(), false) };
+fn ended(next: &NextAction) -> (&'static str, String, bool) {
+    let NextAction::Finished(outcome, error) = next else { return ("waits", String::new(), false) };
     let word = match outcome {
         StepOutcome::Done => "done",
         StepOutcome::Already => "already",
@@ -257,7 +263,7 @@ fn ended(next: &Next) -> (&'static str, String, bool) {
 
 impl Case {
     fn live(&self) -> Live {
-        here(&self.container, &self.before)
+        live_container(&self.container, &self.before)
     }
 
     /// The step, before anything was sent.
@@ -266,7 +272,7 @@ impl Case {
     }
 
     /// What comes next for `task`, which waited for `wait`, once this was found.
-    fn after(&self, task: Task, wait: Wait, found: Found) -> (Task, Option<Next>) {
+    fn after(&self, task: Task, wait: WaitReason, found: Found) -> (Task, Option<NextAction>) {
         let reading = self.reading(found);
         with_run(&self.container, vec![task.step.clone()], &self.live(), |run| {
             run.after_reading(task, wait, &reading)
@@ -293,7 +299,8 @@ fn resent() -> Case {
 #[test]
 fn a_write_only_field_is_resent_only_on_request() {
     let case = resent();
-    let lost = |rereads| Wait::Lost { error: error(502), since: Duration::from_secs(100), rereads };
+    let lost =
+        |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
     let (task, next) = case.after(case.first(), lost(1), Found::Applied);
     assert!(next.is_none() && task.attempt == 2, "it is in the new plan");
     // Nothing is known of the section: the next reading may show it.
@@ -318,7 +325,7 @@ fn the_live_state_decides_after_a_null_answer() {
             (Failed, "failed", "could not be read again", false),
             (Ended, "failed", "could not be read again", true),
         ] {
-            let (_, next) = case.after(case.first(), Wait::NullAnswer, found);
+            let (_, next) = case.after(case.first(), WaitReason::NullAnswer, found);
             let (is, why, ended) = ended(&next.unwrap());
             assert_eq!((is, ended), (word, ends), "{found:?} {why}");
             assert!(why.contains(part), "{found:?} {why}");
@@ -340,7 +347,7 @@ fn a_refused_create_may_exist_already() {
                 (Ended, "failed", true),
             ] {
                 let task = Task { is_resent: resent, ..case.first() };
-                let (_, next) = case.after(task, Wait::Refused(error(409)), found);
+                let (_, next) = case.after(task, WaitReason::Refused(error(409)), found);
                 let (is, why, ended) = ended(&next.unwrap());
                 assert_eq!((is, ended), (word, ends), "{found:?} {resent} {why}");
                 assert!(is != "failed" || why.contains("409"), "{why}");
@@ -373,7 +380,7 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
                         NOW,
                     );
                 }
-                run.after_reading(case.first(), Wait::Refused(error(400)), &reading)
+                run.after_reading(case.first(), WaitReason::Refused(error(400)), &reading)
             });
         assert_eq!(next.is_none(), goes_on, "{is_new} {found:?}");
         assert_eq!(task.step.action == Action::Update, goes_on, "{is_new} {found:?}");
@@ -384,7 +391,7 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
 #[test]
 fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
     let case = &cases()[0];
-    let live = Live::of(Presence::Missing(testing::target(&case.container)), NOW);
+    let live = Live::with_presence(Presence::Missing(testing::target(&case.container)), NOW);
     let create = |next_call| Task {
         step: Step {
             address: case.container.address(),
@@ -427,7 +434,7 @@ fn a_step_planned_again_is_sent_only_as_shown() {
             (Failed, "failed", false),
             (Ended, "failed", true),
         ] {
-            let (task, next) = case.after(case.first(), Wait::Rebuild, found);
+            let (task, next) = case.after(case.first(), WaitReason::Rebuild, found);
             let Some(next) = next else {
                 assert_eq!((found, task.read_time.ended), (NotApplied, READ_AT));
                 continue;
@@ -445,7 +452,7 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
     let both = json!({"settings": {"description": "new", "merge_method": "ff"}});
     let container = shop(&both, Unlisted::Report);
     let live = |description: &str| {
-        here(
+        live_container(
             &container,
             &json!({"settings": {"description": description, "merge_method": "merge"}}),
         )
@@ -459,7 +466,7 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
             ..task(reading.as_ref().unwrap())
         };
         let (task, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
-            run.after_reading(task, Wait::Rebuild, &reading)
+            run.after_reading(task, WaitReason::Rebuild, &reading)
         });
         assert_eq!(next.is_none(), is_affected);
         let fields: Vec<_> = task.step.sends[0].request.names().collect();
@@ -473,16 +480,16 @@ fn waiting_steps_end_with_the_run() {
     let since = Duration::from_secs(100);
     for (wait, next_call, word, part) in [
         (
-            Wait::Lost { error: error(502), since, rereads: 1 },
+            WaitReason::Lost { error: error(502), since, rereads: 1 },
             0,
             "unknown",
             "the run ended before this could be read back",
         ),
-        (Wait::Refused(error(409)), 0, "failed", "409"),
-        (Wait::Arrives { since }, 1, "unknown", "before its contents were imported"),
-        (Wait::NullAnswer, 0, "unknown", "`null`"),
-        (Wait::Rebuild, 0, "not started", ""),
-        (Wait::Rebuild, 1, "failed", "the run ended before its last call"),
+        (WaitReason::Refused(error(409)), 0, "failed", "409"),
+        (WaitReason::Contents { since }, 1, "unknown", "before its contents were imported"),
+        (WaitReason::NullAnswer, 0, "unknown", "`null`"),
+        (WaitReason::Rebuild, 0, "not started", ""),
+        (WaitReason::Rebuild, 1, "failed", "the run ended before its last call"),
     ] {
         let first = case.first();
         let address = first.step.address.clone();
@@ -492,7 +499,7 @@ fn waiting_steps_end_with_the_run() {
             run.end_waiting(vec![(NOW, Task { next_call, ..first }, wait)], &mut ended);
             ended.results.remove(&address).unwrap().outcome
         });
-        let (is, why, _) = ended(&Next::Finished(outcome, None));
+        let (is, why, _) = ended(&NextAction::Finished(outcome, None));
         assert!(is == word && why.contains(part), "{is} {why}");
     }
 }
@@ -518,7 +525,8 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
     use Found::{Applied, NotApplied, Other};
     let case = replaced();
     let gone = Case { before: json!({"protected_tags": []}), ..replaced() };
-    let lost = |rereads| Wait::Lost { error: error(502), since: Duration::from_secs(100), rereads };
+    let lost =
+        |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
     let last = REREAD_AFTER.len();
     // The call, the live state, and the expected next action; "next" is the call after it.
     for (next_call, is_gone, found, rereads, word) in [
@@ -561,7 +569,7 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
         (2, NotApplied, "done", ""),
     ] {
         let (task, next) =
-            case.after(Task { next_call, ..case.first() }, Wait::Refused(error(400)), found);
+            case.after(Task { next_call, ..case.first() }, WaitReason::Refused(error(400)), found);
         let (is, why, _) = ended(&next.unwrap());
         assert!(is == word && why.contains(part), "{next_call} {found:?}: {is} {why}");
         assert_eq!(task.next_call == 3, found == NotApplied, "{next_call} {found:?}");
@@ -614,7 +622,7 @@ fn a_failed_step_takes_back_its_changes_once() {
                     assert_eq!((task.next_call, task.failure), (2, failed()), "{about}");
                 }
                 Some(outcome) => {
-                    let (is, why, _) = ended(&Next::Finished(outcome, None));
+                    let (is, why, _) = ended(&NextAction::Finished(outcome, None));
                     let word = if word == "goes on" { "failed" } else { word };
                     assert!(is == word && why.contains(part), "{about}: {is} {why}");
                 }
@@ -630,7 +638,7 @@ fn the_error_decides_after_a_failed_call() {
     let (edit, create) = (on(PROJECT_UPDATE), on(VARIABLE_CREATE));
     let (removal, label) = (on(HOOK_DELETE), on(SHARE_DELETE));
     let answered = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
-    let unsent = |of: &(Request<Write>, _), is_stale| ApiError::unsent(of.1, is_stale);
+    let unsent = |of: &(Request<Write>, _), is_stale| ApiError::not_sent(of.1, is_stale);
     // A call, its error, at which call it is, whether it was sent again, and what comes next; "waits" for
     // a reading at that second.
     for (of, error, next_call, resent, word, due) in [
@@ -675,14 +683,14 @@ fn the_error_decides_after_a_failed_call() {
         });
         assert_eq!(task.attempt, 1 + u32::from(word == "rebuild" && due == 110), "{about}");
         match next {
-            Next::Waits(at, wait) => {
+            NextAction::Waits(at, wait) => {
                 let is = match wait {
-                    Wait::Lost { since, rereads: 1, .. } => {
+                    WaitReason::Lost { since, rereads: 1, .. } => {
                         assert_eq!(since, seconds(102), "{about}");
                         "lost"
                     }
-                    Wait::Rebuild => "rebuild",
-                    Wait::Refused(_) => "refused",
+                    WaitReason::Rebuild => "rebuild",
+                    WaitReason::Refused(_) => "refused",
                     _ => "something else",
                 };
                 assert_eq!((is, at), (word, seconds(due)), "{about}");
@@ -699,12 +707,12 @@ fn the_error_decides_after_a_failed_call() {
 fn imported_contents_are_awaited_while_they_can_be_read() {
     let case = &cases()[0];
     let first = case.first();
-    let running = || Some(Arrival::Running);
+    let running = || Some(ImportState::Running);
     for (arrival, next_call, status, word) in [
         (None, 1, None, "done"),
         (None, 0, None, "next"),
         (running(), 1, None, "waits"),
-        (Some(Arrival::Failed(None)), 1, None, "failed"),
+        (Some(ImportState::Failed(None)), 1, None, "failed"),
         (running(), 1, Some(503), "waits"),
         (None, 1, Some(503), "waits"),
         (running(), 1, Some(401), "unknown"),
@@ -712,18 +720,18 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
         let about = format!("{arrival:?} {next_call} {status:?}");
         let mut live = case.live();
         if let Presence::Here(_, facts) = &mut live.presence {
-            facts.arrival = arrival;
+            facts.import_state = arrival;
         }
         let reading =
             status.map_or_else(|| case.reading(Found::NotApplied), |status| Err(error(status)));
         let task = Task { next_call, ..case.first() };
-        let wait = Wait::Arrives { since: Duration::from_secs(100) };
+        let wait = WaitReason::Contents { since: Duration::from_secs(100) };
         let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
             run.after_reading(task, wait, &reading)
         });
         match next {
             None => assert_eq!("next", word, "{about}"),
-            Some(Next::Waits(due, Wait::Arrives { since })) => {
+            Some(NextAction::Waits(due, WaitReason::Contents { since })) => {
                 // After three seconds it is looked for in two more.
                 assert_eq!((word, due, since.as_secs()), ("waits", Duration::from_secs(105), 100));
             }

@@ -20,16 +20,16 @@ use crate::{
 impl ContainerRun<'_> {
     /// Records what does not match, after reading what the answers to writes did not show.
     pub(super) async fn verify(&self, state: &mut RunState<'_>) {
-        let sent = state.progress.sent;
+        let sent = state.progress.has_sent;
         if sent && Bug::SkipReadBack.is_planted() {
             return;
         }
-        if sent && (self.is_over() || state.error.is_some()) {
-            state.mismatches = self.unsaved_by_answers(state);
+        if sent && (self.has_run_ended() || state.error.is_some()) {
+            state.mismatches = self.unsaved_in_answers(state);
             return;
         }
         let container = self.container.address();
-        let stale = self.cache.borrow().stale.clone();
+        let stale = self.cache.borrow().stale_sections.clone();
         let is_current = self.cache.borrow().is_current();
         let reading = if is_current {
             let live = self.cache.borrow().live.clone();
@@ -39,7 +39,7 @@ impl ContainerRun<'_> {
         };
         state.mismatches = match reading {
             Err(error) => vec![Mismatch::unread(container.clone(), Cause::from(&error))],
-            Ok(reading) => self.find_mismatches(reading.visible_plan(), state),
+            Ok(reading) => self.find_mismatches(reading.plan_without_resends(), state),
         };
         if sent {
             let mismatches = state.mismatches.clone();
@@ -49,11 +49,11 @@ impl ContainerRun<'_> {
 
     /// Differences that remain according to the answers to the writes themselves, if nothing can be
     /// read any more.
-    fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
+    fn unsaved_in_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
-        let plan = self.plan_visible(&cache.live, self.settings());
-        let certain = plan.steps.iter().filter(|step| cache.is_certain(&step.address));
-        let mismatches = certain.filter_map(|step| self.mismatch(step, state));
+        let plan = self.replan_without_resends(&cache.live, self.settings());
+        let certain = plan.steps.iter().filter(|step| cache.is_up_to_date(&step.address));
+        let mismatches = certain.filter_map(|step| self.find_mismatch(step, state));
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
@@ -67,28 +67,29 @@ impl ContainerRun<'_> {
             state.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
         });
         // A closed container cannot be read any more; it was verified before.
-        let is_closed = succeeded.clone().any(Step::closes);
+        let is_closed = succeeded.clone().any(Step::closes_container);
         for step in succeeded {
             let is_reported = mismatches.iter().any(|other| {
                 other.address.section.is_none_or(|section| step.address.section == Some(section))
             });
             // The section of a switch that was turned off was last seen in the answers to its own
             // writes.
-            let is_shut = step.address.section.is_some_and(|section| plan.is_shut(section));
-            if is_reported || is_shut || (is_closed && !step.closes()) {
+            let is_shut =
+                step.address.section.is_some_and(|section| plan.is_section_closed(section));
+            if is_reported || is_shut || (is_closed && !step.closes_container()) {
                 continue;
             }
             if let Some(doubt) = plan.doubt(step) {
                 mismatches.push(Mismatch::unread(step.address.clone(), doubt));
             }
         }
-        mismatches.extend(plan.steps.iter().filter_map(|step| self.mismatch(step, state)));
+        mismatches.extend(plan.steps.iter().filter_map(|step| self.find_mismatch(step, state)));
         mismatches
     }
 
     /// The mismatch for a step that is still needed after the run; `None` if its own result
     /// explains it, or if it had to wait.
-    fn mismatch(&self, remaining: &Step, state: &RunState<'_>) -> Option<Mismatch> {
+    fn find_mismatch(&self, remaining: &Step, state: &RunState<'_>) -> Option<Mismatch> {
         // A container is created together with parts of its own object.
         let section = remaining.address.section.and_then(|name| self.container.section(name));
         let is_part = section.is_some_and(|section| section.section.comes_with_container());
@@ -107,7 +108,7 @@ impl ContainerRun<'_> {
             Some(_) => return None,
             None => {
                 let mut steps = self.steps.iter();
-                if steps.any(|step| step.closes() && step.address == remaining.address) {
+                if steps.any(|step| step.closes_container() && step.address == remaining.address) {
                     return None;
                 }
                 // The section became visible only after a step of this run.
@@ -139,14 +140,15 @@ impl ContainerRun<'_> {
     /// Why the service may not have saved `fields`.
     fn explain_unsaved(&self, remaining: &Step, fields: &[String]) -> Option<String> {
         let section = self.container.section(remaining.address.section?)?;
-        let reasons = fields.iter().filter_map(|name| self.why_dropped(remaining, section, name));
+        let reasons =
+            fields.iter().filter_map(|name| self.explain_unsaved_field(remaining, section, name));
         let reasons: Vec<_> = reasons.collect();
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     /// Why the service may not have saved the field `name`: too old a release, too low a tier, a
     /// limit of a group above, or a flag.
-    fn why_dropped(
+    fn explain_unsaved_field(
         &self,
         remaining: &Step,
         section: &DeclaredSection,
@@ -158,8 +160,8 @@ impl ContainerRun<'_> {
             Presence::Here(_, facts) => facts.tier,
             _ => Tier::Free,
         };
-        let since = spec.field.available.since.filter(|since| since.is_late());
-        if let Some(since) = since.filter(|since| !cache.live.release.has(*since)) {
+        let since = spec.field.available.since.filter(|since| since.is_after_reference());
+        if let Some(since) = since.filter(|since| !cache.live.release.is_at_least(*since)) {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
         if spec.field.available.tier > live_tier {
@@ -171,7 +173,7 @@ impl ContainerRun<'_> {
         if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
         }
-        let mut constraints = constraints::over(section.section.section, Some(name));
+        let mut constraints = constraints::constraints_over(section.section.section, Some(name));
         if let Some(row) = constraints.find(|_| self.container.path.contains('/')) {
             let (by, of) = (&row.by.field, &row.by.section);
             return Some(format!("`{by}` in the `{of}` of a group above may override `{name}`"));

@@ -16,7 +16,7 @@ use crate::{
     desired::Container,
     diff::{Action, FieldChange, Shown},
     kind::{Capability, Effect},
-    live::{LiveEntries, Presence, testing::here},
+    live::{LiveEntries, Presence, testing::live_container},
     operation::HOOK_CREATE,
     release::DetectedRelease,
 };
@@ -25,7 +25,7 @@ use crate::{
 fn ends(run: &ContainerRun<'_>, outcomes: &[StepOutcome]) -> RunState<'static> {
     let mut ended = RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
     for (step, outcome) in run.steps.iter().zip(outcomes) {
-        run.end(&mut ended, step, outcome.clone());
+        run.end_step(&mut ended, step, outcome.clone());
     }
     ended
 }
@@ -34,12 +34,12 @@ fn ends(run: &ContainerRun<'_>, outcomes: &[StepOutcome]) -> RunState<'static> {
 #[test]
 fn nothing_is_read_after_an_error_that_ends_the_run() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     with_run(&container, steps, &live, |run| {
         let mut ended = ends(run, &[StepOutcome::Done, StepOutcome::Done]);
-        ended.progress.sent = true;
-        run.steps.iter().for_each(|step| run.cache.borrow_mut().invalidate(step, &container));
+        ended.progress.has_sent = true;
+        run.steps.iter().for_each(|step| run.cache.borrow_mut().mark_stale(step, &container));
         ended.error = Some(ApiError::answered(HOOK_CREATE.row(), 401));
         run.verify(&mut ended).now_or_never().expect("nothing is read");
         assert_eq!(ended.mismatches, []);
@@ -51,7 +51,7 @@ fn nothing_is_read_after_an_error_that_ends_the_run() {
 fn a_remaining_difference_is_reported_unless_its_step_failed() {
     use MismatchReason::{ChangedMeanwhile, NotPlanned, NotSaved};
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     let [first, other] = &steps[..] else { panic!("{steps:?}") };
     let failed = || StepOutcome::Failed(Cause::new("refused"));
@@ -112,10 +112,10 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
 #[test]
 fn an_unreadable_result_is_reported_once() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     let unread = |sections: &[&'static str]| {
-        let mut live = here(&container, &after());
+        let mut live = live_container(&container, &after());
         for section in sections {
             live.sections.insert(section, LiveEntries::Unreadable(Cause::new("503")));
         }
@@ -124,7 +124,10 @@ fn an_unreadable_result_is_reported_once() {
     let bare = || {
         reading(
             &container,
-            &here(&container, &json!({"settings": {}, "variables": after()["variables"]})),
+            &live_container(
+                &container,
+                &json!({"settings": {}, "variables": after()["variables"]}),
+            ),
             &[],
         )
         .plan
@@ -133,7 +136,7 @@ fn an_unreadable_result_is_reported_once() {
     let (settings, variables) = ("acme/shop#settings", "acme/shop#variables");
     let mut archived = live.clone();
     if let Presence::Here(_, facts) = &mut archived.presence {
-        facts.archived = true;
+        facts.is_archived = true;
     }
     let archived = || reading(&container, &archived, &[]).plan;
     let archive = Step {
@@ -195,7 +198,7 @@ fn an_unreadable_result_is_reported_once() {
 #[test]
 fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     let top = Container { path: "shop".into(), ..container.clone() };
     let jira = "prevent_merge_without_jira_issue";
@@ -239,7 +242,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     }
     // What the service is known to have is no reason.
     let mut newer = live;
-    newer.release = DetectedRelease::Is("18.9".parse().unwrap());
+    newer.release = DetectedRelease::Known("18.9".parse().unwrap());
     if let Presence::Here(_, facts) = &mut newer.presence {
         facts.tier = Tier::Ultimate;
     }
@@ -255,7 +258,7 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
     let field = "merge_requests_author_approval";
     let sections = json!({"approvals": {field: true}});
     let container = crate::desired::testing::shop(&sections, crate::desired::Unlisted::Report);
-    let live = here(&container, &json!({"approvals": {field: false}}));
+    let live = live_container(&container, &json!({"approvals": {field: false}}));
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     for (tier, expected) in
         [(Tier::Free, "needs the premium tier"), (Tier::Ultimate, "group above")]
@@ -276,19 +279,19 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
 #[test]
 fn answers_show_unsaved_fields_without_a_read() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     for (doubted, expected) in [(&[][..], 2), (&[0], 1), (&[0, 1], 0)] {
         let found = with_run(&container, steps.clone(), &live, |run| {
             for at in doubted {
-                run.cache.borrow_mut().invalidate(&steps[*at], &container);
+                run.cache.borrow_mut().mark_stale(&steps[*at], &container);
             }
-            run.unsaved_by_answers(&ends(run, &[StepOutcome::Done, StepOutcome::Done]))
+            run.unsaved_in_answers(&ends(run, &[StepOutcome::Done, StepOutcome::Done]))
         });
         assert_eq!(found.len(), expected, "{doubted:?}");
         assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
         let found = with_run(&container, steps.clone(), &live, |run| {
-            run.unsaved_by_answers(&ends(run, &[]))
+            run.unsaved_in_answers(&ends(run, &[]))
         });
         assert_eq!(found, [], "what was not sent is no part of it");
     }
@@ -298,14 +301,14 @@ fn answers_show_unsaved_fields_without_a_read() {
 #[test]
 fn only_an_unsaved_field_has_an_explanation() {
     let container = declared();
-    let live = here(&container, &before());
+    let live = live_container(&container, &before());
     let step = reading(&container, &live, &[]).plan.findings.steps.remove(0);
     let field = "approvals_before_merge";
     let change = FieldChange::new(field, Shown::Absent, Shown::Value(json!(2)), None);
     let step = Step { changes: vec![change], ..step };
     for (outcomes, is_explained) in [(&[StepOutcome::Done][..], true), (&[], false)] {
         let help = with_run(&container, vec![step.clone()], &live, |run| {
-            run.mismatch(&step, &ends(run, outcomes)).unwrap().help
+            run.find_mismatch(&step, &ends(run, outcomes)).unwrap().help
         });
         let expected = is_explained.then(|| format!("`{field}` needs the premium tier"));
         assert_eq!(help, expected);

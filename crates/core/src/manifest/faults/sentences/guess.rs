@@ -1,4 +1,4 @@
-//! What a key may mean that its mapping does not have, and a value that its field does not take.
+//! Guesses the meaning of an unknown key, and of a value that its field does not accept.
 //!
 //! The candidates for a key are the fields that are not written yet: by what they are also called, by their
 //! spelling and by what an entry still needs. A key that is known elsewhere in the document is there more likely.
@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Located,
-    example::{parse_level, scalar},
-    suggest::{MOST_NAMES, option_texts},
+    SchemaPosition,
+    example::{parse_level, scalar_text},
+    suggest::{MAX_LISTED_NAMES, option_texts},
 };
 use crate::{
     catalogue::{
@@ -18,7 +18,7 @@ use crate::{
     },
     field::{Field, Secrecy},
     kind::{Section, is_list},
-    text::{alternatives, likely_candidates, listed, nearest},
+    text::{alternatives, likely_candidates, list_names, nearest},
     value::Json,
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
@@ -32,25 +32,26 @@ const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("from 0 to 1", &[("%", 0.01)]),
 ];
 
-/// Words that make a switch the opposite of one without them, and those that let something happen.
-const NEGATIONS: &str = "block deny disable disabled disallow forbid no prevent reject without";
-const PERMISSIONS: &str = "allow can enable enabled";
+/// Words that invert the meaning of a switch, and words that permit something.
+const NEGATION_WORDS: &str =
+    "block deny disable disabled disallow forbid no prevent reject without";
+const PERMISSION_WORDS: &str = "allow can enable enabled";
 
 /// The most names that a hint offers for one.
-const MOST_LIKELY: usize = 4;
+const MAX_LIKELY_NAMES: usize = 4;
 
 /// The maximum number of places for one name in a help text.
-const MOST_HOMES: usize = 3;
+const MAX_HOMES: usize = 3;
 
-impl<'d> Located<'d> {
+impl<'d> SchemaPosition<'d> {
     /// Words for a key that its mapping does not have.
     pub(super) fn word_for_key(&self, name: &str) -> Option<String> {
         let node = self.node;
         match name {
             "open" => {
-                let open = self.open_names();
-                let has_field = open.iter().any(|name| !words::OF_ENTRIES.contains(name));
-                (has_field && open.len() <= MOST_NAMES).then(|| alternatives(&open))
+                let unwritten = self.unwritten_names();
+                let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
+                (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
             }
             "identity" => {
                 let identity = *self.find_section()?.identity.first()?;
@@ -67,7 +68,7 @@ impl<'d> Located<'d> {
             }
             "here" => Some(match self.key {
                 None => "at the top of the document".to_owned(),
-                Some(_) if self.is_item => "in the entry".to_owned(),
+                Some(_) if self.is_list_item => "in the entry".to_owned(),
                 Some(key) => format!("below `{}:`", key.name),
             }),
             "inner_fields" => {
@@ -75,7 +76,7 @@ impl<'d> Located<'d> {
                 let inside = self.inner_entries().iter();
                 let guesses = inside.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
                 let guesses: Vec<_> = guesses.collect();
-                (!guesses.is_empty()).then(|| listed(&guesses))
+                (!guesses.is_empty()).then(|| list_names(&guesses))
             }
             "by_place" => {
                 let keys = node.entries().iter().map(|(key, _)| &*key.name);
@@ -84,14 +85,15 @@ impl<'d> Located<'d> {
             }
             "likely" => {
                 let likely = self.likely_names();
-                (1..=MOST_LIKELY).contains(&likely.len()).then(|| alternatives(&likely))
+                (1..=MAX_LIKELY_NAMES).contains(&likely.len()).then(|| alternatives(&likely))
             }
             "shape" => {
                 let [only] = self.likely_names()[..] else { return None };
                 let (key, node) = self.node.get(self.subject)?;
-                let spot = self.at(key, node, only);
-                let is_open = Field::of(spot.schema).secrecy() == Secrecy::Open;
-                spot.correct_form().filter(|_| is_open && matches!(node.data, NodeValue::List(_)))
+                let spot = self.child_named(key, node, only);
+                let is_open = Field::from_schema(spot.schema).secrecy() == Secrecy::Open;
+                spot.suggest_correction()
+                    .filter(|_| is_open && matches!(node.data, NodeValue::List(_)))
             }
             "opposite" => {
                 let [only] = self.likely_names()[..] else { return None };
@@ -119,11 +121,11 @@ impl<'d> Located<'d> {
 
     /// The section that it is in.
     fn find_section(&self) -> Option<Section> {
-        catalogue::everywhere().find(|of| of.section == self.section)
+        catalogue::all_sections().find(|section| section.section == self.section)
     }
 
     /// The fields that are not written yet: a hint must not lead to one that is.
-    fn open_names(&self) -> Vec<&str> {
+    fn unwritten_names(&self) -> Vec<&str> {
         let written: BTreeSet<_> = self.node.entries().iter().map(|(key, _)| &*key.name).collect();
         let mut names = self.current_names();
         names.retain(|name| !written.contains(name));
@@ -131,31 +133,31 @@ impl<'d> Located<'d> {
     }
 
     fn nearest_name(&self) -> Option<&str> {
-        nearest(self.subject, self.open_names())
+        nearest(self.subject, self.unwritten_names())
     }
 
     fn likely_names(&self) -> Vec<&str> {
-        // No entry is meant by a key beside all of them.
+        // A key next to all sections does not mean a field of an entry.
         let homes = self.other_homes();
         let homes = homes.iter().filter(|home| self.depth > 0 || !home.starts_with("in an entry"));
         match (self.nearest_name(), homes.count()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
             (None, _) => {
-                let open = self.open_names();
+                let open = self.unwritten_names();
                 let mut names = likely_candidates(self.subject, &open);
                 if names.is_empty() {
-                    let name = without_words(self.subject, NEGATIONS);
-                    names = likely_candidates(&without_words(&name, PERMISSIONS), &open);
+                    let name = without_words(self.subject, NEGATION_WORDS);
+                    names = likely_candidates(&without_words(&name, PERMISSION_WORDS), &open);
                 }
-                names.retain(|name| self.may_take(name));
+                names.retain(|name| self.can_take_value(name));
                 names
             }
         }
     }
 
     /// True if `field` may take what is written: no single value has several parts, and only a switch is on or off.
-    fn may_take(&self, field: &str) -> bool {
+    fn can_take_value(&self, field: &str) -> bool {
         let schema = &self.schema["properties"][field];
         match self.value.map(|value| &value.data) {
             Some(NodeValue::List(_)) => schema["properties"].is_object() || is_list(schema),
@@ -169,11 +171,12 @@ impl<'d> Located<'d> {
         // `unlisted` and `match` are no sections, although they have fields of such names. A field of an
         // entry that is none there never means a field elsewhere.
         let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
-        if !is_section || self.is_item {
+        if !is_section || self.is_list_item {
             return Vec::new();
         }
-        let mut sections = catalogue::everywhere();
-        let is_in_object = sections.any(|of| of.section == self.section && of.is_in_object());
+        let mut sections = catalogue::all_sections();
+        let is_in_object =
+            sections.any(|section| section.section == self.section && section.is_in_object());
         find_homes(self.subject, self.root, self.depth > 0 && !is_in_object)
     }
 
@@ -201,16 +204,16 @@ impl<'d> Located<'d> {
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it
 /// belongs": no other entries for what `is_within` one.
 pub(super) fn find_homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
-    let has = |schema: &Json| schema["properties"].get(name).is_some();
+    let has_property = |schema: &Json| schema["properties"].get(name).is_some();
     // Entries may have a field of the same name, which is meant less often.
-    if has(root) {
+    if has_property(root) {
         return vec!["at the top of the document".to_owned()];
     }
     let mut homes = Vec::new();
     for (section, schema) in root["properties"].as_object().into_iter().flatten() {
-        if section != "unlisted" && has(schema) {
+        if section != "unlisted" && has_property(schema) {
             homes.push(format!("below `{section}:`"));
-        } else if has(&schema["items"]) && !is_within {
+        } else if has_property(&schema["items"]) && !is_within {
             homes.push(format!("in an entry of `{section}`"));
         }
     }
@@ -218,14 +221,14 @@ pub(super) fn find_homes(name: &str, root: &Json, is_within: bool) -> Vec<String
     if let Some(settings) = homes.iter().position(|home| home.contains("`settings:`")) {
         homes = vec![homes.swap_remove(settings)];
     }
-    if homes.len() > MOST_HOMES {
-        homes.truncate(MOST_HOMES);
+    if homes.len() > MAX_HOMES {
+        homes.truncate(MAX_HOMES);
         homes.push("elsewhere".to_owned());
     }
     homes
 }
 
-impl Located<'_> {
+impl SchemaPosition<'_> {
     /// Words for a value that its field does not take.
     pub(super) fn word_for_value(&self, name: &str) -> Option<String> {
         let node = self.node;
@@ -235,7 +238,7 @@ impl Located<'_> {
             "boolean" => self.option_word(&["true", "false"]),
             "option" => {
                 let option =
-                    words::options(text).find(|word| *word != "null" && self.accepts(word));
+                    words::possible_values(text).find(|word| *word != "null" && self.accepts(word));
                 option.map(|option| quoted(option, false))
             }
             "digits" => (only_digits(text)
@@ -249,12 +252,12 @@ impl Located<'_> {
             "near" => {
                 let near = self.match_option(self.options)?;
                 // A name that begins with a word is not that word, misspelt.
-                let goes_on =
+                let has_suffix =
                     text.strip_prefix(near).is_some_and(|rest| rest.starts_with(['/', '-']));
-                (!goes_on).then(|| near.to_owned())
+                (!has_suffix).then(|| near.to_owned())
             }
             "address" => self.address_after_guard().map(str::to_owned),
-            "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
+            "many" => (self.options.len() > MAX_LISTED_NAMES).then(|| alternatives(self.options)),
             "namespace" => {
                 let (_, path) = self.parent?.0.get("path")?;
                 Some(path.text()?.rsplit_once('/')?.0.to_owned())
@@ -265,22 +268,23 @@ impl Located<'_> {
 
     /// The one of `options` that the scalar means.
     fn option_word(&self, options: &[&'static str]) -> Option<String> {
-        words::option(&scalar(self.node)?, options.iter().copied()).map(str::to_owned)
+        words::find_option(&scalar_text(self.node)?, options.iter().copied()).map(str::to_owned)
     }
 
-    /// The mapping for which a word in its place stands, with the one `field` that the word is about.
+    /// Help to replace a single word by a mapping with `field`.
     pub(super) fn write_as_field(&self, field: &str) -> Option<String> {
         let is_switch = self.schema["properties"][field]["type"] == "boolean";
-        let value = if is_switch { "true".to_owned() } else { only_digits(&scalar(self.node)?)? };
+        let value =
+            if is_switch { "true".to_owned() } else { only_digits(&scalar_text(self.node)?)? };
         Some(format!("write `{{{field}: {value}}}`"))
     }
 
     /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
     pub(super) fn convert_units(&self, text: &str) -> Option<String> {
-        let about = self.schema["description"].as_str()?;
+        let description = self.schema["description"].as_str()?;
         let mut units = UNITS.iter();
         let (base, units) =
-            units.find(|(base, _)| about.contains(base.trim_start_matches("in ")))?;
+            units.find(|(base, _)| description.contains(base.trim_start_matches("in ")))?;
         let (mut rest, mut sum) = (text.trim(), 0.0);
         while !rest.is_empty() {
             let (count, unit) =
@@ -288,8 +292,9 @@ impl Located<'_> {
             let end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
             let unit_name = unit[..end].trim().to_lowercase();
             let is_word = !unit_name.contains(' ') && !unit_name.starts_with("mo");
-            let mut named = units.iter().filter(|(name, _)| is_word && unit_name.starts_with(name));
-            sum += count.parse::<f64>().ok()? * named.next()?.1;
+            let mut matching_units =
+                units.iter().filter(|(name, _)| is_word && unit_name.starts_with(name));
+            sum += count.parse::<f64>().ok()? * matching_units.next()?.1;
             rest = &unit[end..];
         }
         Some(format!("`{sum}`: it is {base}"))
@@ -303,30 +308,33 @@ impl Located<'_> {
         if self.schema["type"] == "boolean" {
             options = ["true", "false"].map(str::to_owned).to_vec();
         }
-        let written = scalar(self.node)?;
+        let written = scalar_text(self.node)?;
         self.match_option(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
     }
 
     /// The one of `options` that the written word means.
     fn match_option<'o>(&self, options: &'o [String]) -> Option<&'o str> {
-        let written = scalar(self.node)?;
-        let all = || options.iter().map(String::as_str);
+        let written = scalar_text(self.node)?;
+        let option_words = || options.iter().map(String::as_str);
         let first = written.split([' ', '+']).next().unwrap_or_default();
-        (all().find(|option| parse_level(&written) == Some(option)))
-            .or_else(|| words::option(&written, all()))
-            .or_else(|| all().find(|option| parse_level(first) == Some(option)))
-            .or_else(|| all().find(|option| written.split([':', ' ', '(']).next() == Some(option)))
+        (option_words().find(|option| parse_level(&written) == Some(option)))
+            .or_else(|| words::find_option(&written, option_words()))
+            .or_else(|| option_words().find(|option| parse_level(first) == Some(option)))
             .or_else(|| {
-                nearest(&written, all()).filter(|_| matches!(self.node.data, NodeValue::Text(_)))
+                option_words().find(|option| written.split([':', ' ', '(']).next() == Some(option))
+            })
+            .or_else(|| {
+                nearest(&written, option_words())
+                    .filter(|_| matches!(self.node.data, NodeValue::Text(_)))
             })
     }
 }
 
 /// True if one of the two names of switches has a word that forbids what the other one allows.
 fn is_opposite(written: &str, field: &str) -> bool {
-    let has = |name: &str, words: &str| without_words(name, words) != name;
-    has(written, NEGATIONS) != has(field, NEGATIONS)
-        && (has(written, NEGATIONS) || has(written, PERMISSIONS))
+    let has_word = |name: &str, words: &str| without_words(name, words) != name;
+    has_word(written, NEGATION_WORDS) != has_word(field, NEGATION_WORDS)
+        && (has_word(written, NEGATION_WORDS) || has_word(written, PERMISSION_WORDS))
 }
 
 /// A name without these words.

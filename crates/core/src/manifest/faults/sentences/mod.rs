@@ -12,7 +12,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
     Findings, LocatedFault,
-    locate::{Located, first_sentence},
+    locate::{SchemaPosition, first_sentence},
     texts, words,
 };
 use crate::{
@@ -20,46 +20,46 @@ use crate::{
         self,
         words::{self, Meaning},
     },
-    desired::PROJECTS,
+    desired::PROJECTS_KEY,
     field::{Field, Scope, Secrecy},
     kind::Shape,
     level::AccessLevel,
-    text::{is_name, listed, plural},
+    text::{is_name, list_names, plural},
     value::Json,
     yaml::{MappingKey, Node, NodeValue},
 };
 
 /// The most names of one mapping that are compared with each known one. No sensible mapping has
 /// more.
-const MOST_COMPARED: usize = 1_000;
+const MAX_COMPARED_NAMES: usize = 1_000;
 
 /// Help that declares something for all projects below a group.
-const BY_RULE: &str =
+const RULE_HINT: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
 /// Copies the parts of `document` with aliases corrected, and with keyed mappings turned into lists.
 pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
-    let top = Located::new(document, root, root);
-    let mut seen = BTreeSet::new();
+    let top = SchemaPosition::new(document, root, root);
+    let mut repaired_names = BTreeSet::new();
     let entries = document.entries().iter().filter_map(|(key, value)| {
         let is_property = root["properties"].get(&key.name).is_some();
         let name = match top.find_alias(&key.name) {
             Some(Meaning::Field(name)) if !is_property => name,
             _ => &key.name,
         };
-        let listed = list_from_mapping(name, value, &root["properties"][name]);
-        let is_repaired = if is_property { listed.is_some() } else { name != key.name };
+        let list_node = list_from_mapping(name, value, &root["properties"][name]);
+        let is_repaired = if is_property { list_node.is_some() } else { name != key.name };
         // Two names can mean one key.
         let key = MappingKey { name: name.to_owned(), span: key.span.clone() };
-        let is_new = is_repaired && seen.insert(key.name.clone());
-        is_new.then(|| (key, listed.unwrap_or_else(|| value.clone())))
+        let is_new = is_repaired && repaired_names.insert(key.name.clone());
+        is_new.then(|| (key, list_node.unwrap_or_else(|| value.clone())))
     });
     Node { data: NodeValue::Map(entries.collect()), span: document.span.clone() }
 }
 
 /// The mapping `value` of mappings as the list that the section `name` is.
 fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
-    let identity = *catalogue::everywhere().find(|of| of.section == name)?.identity.first()?;
+    let identity = *catalogue::all_sections().find(|of| of.section == name)?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let NodeValue::Map(fields) = &inner.data else { return None };
@@ -84,7 +84,11 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
 }
 
 /// A missing required field. `schema` is that of its parent.
-pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> LocatedFault<A> {
+pub(in crate::manifest) fn missing_field<A>(
+    property: &str,
+    schema: &Json,
+    at: A,
+) -> LocatedFault<A> {
     let texts = match property {
         "match" => texts::MISSING_MATCH,
         "file" => texts::MISSING_FILE_FIELD,
@@ -95,7 +99,7 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> L
     LocatedFault::new(texts, at, words![property, about, example])
 }
 
-impl Located<'_> {
+impl SchemaPosition<'_> {
     /// Reports `error`. Of several errors at one place only the first is reported (`is_new`), unless each has
     /// its own message.
     pub(super) fn report_error(
@@ -107,13 +111,13 @@ impl Located<'_> {
         if self.node.data == NodeValue::Unreadable {
             return;
         }
-        if Field::of(self.schema).secrecy() != Secrecy::Open {
+        if Field::from_schema(self.schema).secrecy() != Secrecy::Open {
             if is_new {
                 faults.push(self.wrong_secret());
             }
             return;
         }
-        if let Some(section) = self.fields_of_section() {
+        if let Some(section) = self.find_section_by_fields() {
             if is_new {
                 faults.report(texts::FIELDS_OF_OTHER, self.span(), words![section]);
             }
@@ -124,8 +128,8 @@ impl Located<'_> {
             Kind::Required { property } => {
                 let property = property.as_str().unwrap_or_default();
                 if !self.has_another_name_for(property) {
-                    let missing = faults.push(missing(property, self.schema, self.span()));
-                    missing.label = self.is_item.then(|| "in this entry".to_owned());
+                    let missing = faults.push(missing_field(property, self.schema, self.span()));
+                    missing.label = self.is_list_item.then(|| "in this entry".to_owned());
                 }
             }
             // Unknown ones among them are reported.
@@ -136,16 +140,17 @@ impl Located<'_> {
     }
 
     /// The section whose fields the entry has, if it has none of its own section.
-    fn fields_of_section(&self) -> Option<&str> {
+    fn find_section_by_fields(&self) -> Option<&str> {
         let mut keys = self.node.entries().iter().map(|(key, _)| &key.name);
-        let is_strange = self.is_item
+        let has_only_other_fields = self.is_list_item
             && self.depth == 2
             && !keys.any(|name| {
                 self.schema["properties"].get(name).is_some() || self.find_alias(name).is_some()
             });
-        let section =
-            self.find_section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
-        let of = catalogue::everywhere().find(|of| of.section == section)?;
+        let section = self
+            .find_section_of(std::slice::from_ref(self.node))
+            .filter(|_| has_only_other_fields)?;
+        let of = catalogue::all_sections().find(|of| of.section == section)?;
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
@@ -153,32 +158,32 @@ impl Located<'_> {
     fn report_unknown(&self, unexpected: &[String], findings: &mut Findings) {
         let mut names = unexpected.iter();
         if let Some(name) =
-            names.find(|of| matches!(self.find_alias(of), Some(Meaning::Foreign(_))))
+            names.find(|name| matches!(self.find_alias(name), Some(Meaning::Foreign(_))))
         {
             findings.push(self.unknown_key(name));
             return;
         }
         let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
-        if self.is_only_elsewhere() {
+        if self.belongs_to_other_scope() {
             unknown.retain(|name| self.help_for_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
             let misplaced = misplaced_keys(self.node, self.schema, key);
             if !misplaced.is_empty() {
                 unknown.retain(|name| !misplaced.contains(name));
-                let (at, keys) = (key.span.clone(), listed(&misplaced));
+                let (at, keys) = (key.span.clone(), list_names(&misplaced));
                 findings.report(texts::NOT_INDENTED, at, words![key = key.name, keys]);
             }
         }
-        let shown = unknown.len().min(findings.room());
+        let shown = unknown.len().min(findings.remaining_room());
         for name in &unknown[..shown] {
             findings.push(self.unknown_key(name));
         }
-        findings.skip(unknown.len() - shown);
+        findings.count_unshown_errors(unknown.len() - shown);
     }
 
     fn wrong_secret(&self) -> LocatedFault {
-        let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
+        let is_reference = Field::from_schema(self.schema).secrecy() == Secrecy::Reference;
         let (code, message) = match &self.node.data {
             NodeValue::Null => ("null", "is empty"),
             NodeValue::Map(_) if self.is_reference_tried() => {
@@ -190,7 +195,7 @@ impl Located<'_> {
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let message = format!("{} {message}", self.name());
-        LocatedFault { at, ..self.fault("secret", code, message) }
+        LocatedFault { position: at, ..self.fault("secret", code, message) }
     }
 
     fn unknown_key(&self, name: &str) -> LocatedFault {
@@ -206,12 +211,12 @@ impl Located<'_> {
             _ => ("unknown-field", format!("unknown {what} `{name}`")),
         };
         let value = self.node.get(name).map(|(_, value)| value);
-        let about = Located { subject: name, value, ..self.clone() };
-        LocatedFault { at: span, ..about.fault("field", code, message) }
+        let about = SchemaPosition { subject: name, value, ..self.clone() };
+        LocatedFault { position: span, ..about.fault("field", code, message) }
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.
-    fn help_as_written(&self, name: &str, alias: Meaning<'_>) -> String {
+    fn alias_help(&self, name: &str, alias: Meaning<'_>) -> String {
         let help = alias.help();
         let Some((key, node)) = self.node.get(name) else { return help };
         if let Some(path) = node.text().filter(|path| path.contains('/'))
@@ -220,11 +225,11 @@ impl Located<'_> {
             return help.replace("acme/**", path);
         }
         if let Meaning::Field(field) = alias {
-            let spot = self.at(key, node, field);
-            if Field::of(spot.schema).secrecy() != Secrecy::Open {
+            let spot = self.child_named(key, node, field);
+            if Field::from_schema(spot.schema).secrecy() != Secrecy::Open {
                 return help;
             }
-            return match (spot.suggest_option(), spot.correct_form()) {
+            return match (spot.suggest_option(), spot.suggest_correction()) {
                 (Some(option), _) => format!("write `{field}: {option}`"),
                 (None, Some(correction)) => format!("{help}, and {correction}"),
                 (None, None) => help,
@@ -250,21 +255,22 @@ impl Located<'_> {
         }
     }
 
-    /// What to do with the value, if its field does not take it as it is.
-    pub(super) fn correct_form(&self) -> Option<String> {
+    /// The help for the value if its field does not accept it: it starts with "write", "remove" or
+    /// "put".
+    pub(super) fn suggest_correction(&self) -> Option<String> {
         let validator = jsonschema::validator_for(self.schema).ok()?;
         let json = self.node.to_json();
         let error = validator.iter_errors(&json).next()?;
         // What is wrong within a section is reported besides.
         let pointer =
             Some(error.instance_path().as_str()).filter(|at| at.is_empty() || self.depth > 1);
-        let help = self.clone().follow(pointer?)?.wrong_value(&error).help?;
+        let help = self.clone().follow_pointer(pointer?)?.wrong_value(&error).help?;
         ["write ", "remove ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
     }
 
     /// True if it is an empty key and what belongs to it is beside it.
     fn has_misplaced_keys(&self) -> bool {
-        let parent = self.parent.zip(self.key).filter(|_| !self.is_item);
+        let parent = self.parent.zip(self.key).filter(|_| !self.is_list_item);
         parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
@@ -273,17 +279,18 @@ impl Located<'_> {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();
         if property == "at"
-            && entries
-                .any(|(key, value)| self.at(key, value, &key.name).address_after_guard().is_some())
+            && entries.any(|(key, value)| {
+                self.child_named(key, value, &key.name).address_after_guard().is_some()
+            })
         {
             return true;
         }
         let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
-        names.take(MOST_COMPARED).filter(|name| !fields.contains(name)).any(|name| {
+        names.take(MAX_COMPARED_NAMES).filter(|name| !fields.contains(name)).any(|name| {
             match self.find_alias(name) {
                 Some(Meaning::Foreign(_)) => true,
                 // What tells the entry from others belongs elsewhere, or to several entries.
-                Some(Meaning::Write(_)) if self.is_item && self.is_identity(property) => true,
+                Some(Meaning::Write(_)) if self.is_list_item && self.is_identity(property) => true,
                 _ => self.guess_field(name, &fields) == Some(property),
             }
         })
@@ -293,15 +300,17 @@ impl Located<'_> {
     /// not this scope.
     fn help_for_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
-        let mut everywhere = catalogue::everywhere().filter(|_| is_container);
+        let mut everywhere = catalogue::all_sections().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
             let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
             if let Some(of) = list.filter(|of| of.only_edits()) {
-                let all = plural(of.noun);
-                return Some(format!("leave it out: {all} that no manifest lists stay unchanged"));
+                let nouns = plural(of.noun);
+                return Some(format!(
+                    "leave it out: {nouns} that no manifest lists stay unchanged"
+                ));
             }
             let scope = list.map(|of| of.home.scope);
-            let noun = scope.or((name == PROJECTS).then_some(Scope::Group))?.noun();
+            let noun = scope.or((name == PROJECTS_KEY).then_some(Scope::Group))?.noun();
             return Some(format!("only a {noun} has this: write it in the document of a {noun}"));
         }
         let home = everywhere.find(|of| match self.depth {
@@ -317,8 +326,8 @@ impl Located<'_> {
             Scope::Project if is_rule && self.depth == 0 => {
                 "; write a rule without `for: Group` for projects"
             }
-            Scope::Project if !self.is_item => BY_RULE,
-            Scope::Group if self.depth == 0 || !self.is_item => {
+            Scope::Project if !self.is_list_item => RULE_HINT,
+            Scope::Group if self.depth == 0 || !self.is_list_item => {
                 "; declare it in the document of the group, with `kind: Group`"
             }
             _ => "",
@@ -328,11 +337,13 @@ impl Located<'_> {
     }
 
     /// The scope that has the entry's first identity, a word, if this one does not.
-    fn is_only_elsewhere(&self) -> bool {
-        let of = catalogue::everywhere().find(|of| of.section == self.section);
-        let name = of.and_then(|of| of.identity.first()).filter(|_| self.is_item);
+    fn belongs_to_other_scope(&self) -> bool {
+        let of = catalogue::all_sections().find(|of| of.section == self.section);
+        let name = of.and_then(|of| of.identity.first()).filter(|_| self.is_list_item);
         let found = name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
-        found.is_some_and(|(name, key, node)| self.at(key, node, name).other_scope().is_some())
+        found.is_some_and(|(name, key, node)| {
+            self.child_named(key, node, name).other_scope().is_some()
+        })
     }
 
     /// True if a key of the mapping is unknown.
@@ -343,7 +354,7 @@ impl Located<'_> {
 
     /// True if the position is a section or one of its entries.
     fn is_of_section(&self) -> bool {
-        self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item)
+        self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_list_item)
     }
 
     /// The alias that an unknown key is.
@@ -360,19 +371,20 @@ impl Located<'_> {
             std::iter::once(name).chain(prefixes.filter_map(|prefix| name.strip_prefix(prefix)))
         };
         let alias = |schema, places: &[&str]| {
-            let listed = words::alias(places, &listed).filter(|_| is_list_of_texts());
-            listed.or_else(|| spellings().find_map(|name| words::alias_in(schema, places, name)))
+            let listed = words::find_alias(places, &listed).filter(|_| is_list_of_texts());
+            listed
+                .or_else(|| spellings().find_map(|name| words::find_alias_in(schema, places, name)))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
         let places = match (self.key, kind.and_then(Json::as_str)) {
             (Some(key), _) if key.name == "unlisted" => {
-                let field = alias(self.root, &[words::TOP]).filter(|of| of.field().is_some());
+                let field = alias(self.root, &[words::TOP_LEVEL]).filter(|of| of.field().is_some());
                 return alias(&Json::Null, &["unlisted"]).or(field
                     .filter(|of| self.property_names().contains(&of.field().unwrap_or_default())));
             }
-            (Some(key), Some(_)) if self.is_of_section() => vec![&*key.name, words::ANY],
+            (Some(key), Some(_)) if self.is_of_section() => vec![&*key.name, words::ANY_SECTION],
             (Some(key), _) => vec![&*key.name],
-            (None, Some(kind)) => vec![kind, words::TOP],
+            (None, Some(kind)) => vec![kind, words::TOP_LEVEL],
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
         // The field may be there already; then the word means something else.
@@ -387,14 +399,18 @@ impl Located<'_> {
 
 /// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
 fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &MappingKey) -> Vec<&'d str> {
-    let has = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
-    let Some(below) = schema["properties"].get(&key.name) else { return Vec::new() };
-    let takes_keys = below["properties"].is_object() || below["items"]["properties"].is_object();
+    let has_property = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
+    let Some(inner_schema) = schema["properties"].get(&key.name) else { return Vec::new() };
+    let takes_keys =
+        inner_schema["properties"].is_object() || inner_schema["items"]["properties"].is_object();
     if !takes_keys || node.get(&key.name).is_none_or(|(_, value)| value.data != NodeValue::Null) {
         return Vec::new();
     }
     let names = node.entries().iter().map(|(key, _)| &*key.name);
     names
-        .filter(|name| !has(schema, name) && (has(below, name) || has(&below["items"], name)))
+        .filter(|name| {
+            !has_property(schema, name)
+                && (has_property(inner_schema, name) || has_property(&inner_schema["items"], name))
+        })
         .collect()
 }

@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::{
     super::slips::Pattern,
-    BY_RULE, Located, LocatedFault,
-    example::{NAMES, USERNAME, has_only_fields, is_shown, scalar, value_example},
+    LocatedFault, RULE_HINT, SchemaPosition,
+    example::{NAME_KEYS, USERNAME, can_be_quoted, has_only_fields, scalar_text, value_example},
 };
 use crate::{
     catalogue::{
@@ -18,15 +18,15 @@ use crate::{
         words::{self, Meaning},
     },
     field::{Field, Scope, Secrecy},
-    kind::{forms::CONDITION, is_list},
-    manifest::read::templates::CHANGE,
+    kind::{forms::CONDITION_KEYS, is_list},
+    manifest::read::templates::CHANGE_KEYS,
     text::{alternatives, is_name},
     value::Json,
     yaml::{self, Node, NodeValue, write::scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
-pub(super) const MOST_NAMES: usize = 12;
+pub(super) const MAX_LISTED_NAMES: usize = 12;
 
 /// A suggestion, and when it fits. What is left out fits always.
 #[derive(Default, Deserialize)]
@@ -63,38 +63,40 @@ struct Suggestion {
 
 impl SuggestionRow {
     /// The suggestion for a mistake with the value `json`, if the row fits.
-    fn suggest(&self, of: &Located<'_>, json: &str) -> Option<Suggestion> {
+    fn suggest(&self, position: &SchemaPosition<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |kind: &&str| self.want.contains(kind);
-        let found = self.value.find(json)?;
-        let fits = (self.want.is_empty() || of.types.iter().any(is_wanted))
-            && (!self.only || of.types.iter().all(|kind| *kind == "null" || is_wanted(kind)))
-            && self.key.fits(of.key_name())
-            && self.name.fits(of.subject)
-            && self.text.fits(of.node.text().unwrap_or_default())
-            && self.when.iter().all(|fact| of.holds(fact))
-            && !self.not.iter().any(|fact| of.holds(fact));
-        let help = fits.then(|| of.fill(self.help, found)).flatten()?;
-        let message = self.message.and_then(|message| of.fill(message, found));
-        let message = message.map(|message| (message, found.to_owned()));
+        let matched_text = self.value.find(json)?;
+        let fits = (self.want.is_empty() || position.types.iter().any(is_wanted))
+            && (!self.only || position.types.iter().all(|kind| *kind == "null" || is_wanted(kind)))
+            && self.key.fits(position.key_name())
+            && self.name.fits(position.subject)
+            && self.text.fits(position.node.text().unwrap_or_default())
+            && self.when.iter().all(|fact| position.fact_holds(fact))
+            && !self.not.iter().any(|fact| position.fact_holds(fact));
+        let help = fits.then(|| position.fill(self.help, matched_text)).flatten()?;
+        let message = self.message.and_then(|message| position.fill(message, matched_text));
+        let message = message.map(|message| (message, matched_text.to_owned()));
         Some(Suggestion { code: self.code, message, help })
     }
 }
 
-impl<'d> Located<'d> {
-    pub(super) fn help(&self, list: &str) -> Option<String> {
+impl<'d> SchemaPosition<'d> {
+    pub(super) fn help_from_list(&self, list: &str) -> Option<String> {
         self.suggest(list).map(|found| found.help)
     }
 
     /// The fault with `code` and `message`, unless those of the surest suggestion in `list` are better.
     pub(super) fn fault(&self, list: &str, code: &'static str, message: String) -> LocatedFault {
         let fault = LocatedFault::error(code, message, self.span());
-        let Some(Suggestion { code: better, message, help }) = self.suggest(list) else {
+        let Some(Suggestion { code: suggested_code, message, help }) = self.suggest(list) else {
             return fault;
         };
-        let mut fault = LocatedFault { code: better.unwrap_or(code), help: Some(help), ..fault };
+        let mut fault =
+            LocatedFault { code: suggested_code.unwrap_or(code), help: Some(help), ..fault };
         if let Some((message, key)) = message {
             fault.message = message;
-            fault.at = self.node.get(&key).map_or(fault.at, |(key, _)| key.span.clone());
+            fault.position =
+                self.node.get(&key).map_or(fault.position, |(key, _)| key.span.clone());
         }
         fault
     }
@@ -105,28 +107,29 @@ impl<'d> Located<'d> {
         HELPS.get(list)?.iter().find_map(|row| row.suggest(self, &json))
     }
 
-    /// `template` with its words filled in, and what was `found` in the value; nothing if there is no such word
-    /// here.
-    fn fill(&self, template: &str, found: &str) -> Option<String> {
+    /// Fills in the words of `template`, and `matched_text` for `<found>`; `None` if a word has no
+    /// value here.
+    fn fill(&self, template: &str, matched_text: &str) -> Option<String> {
         let mut parts = template.split('<');
         let mut text = parts.next()?.to_owned();
         for part in parts {
             let (name, rest) = part.split_once('>')?;
-            text += &if name == "found" { found.to_owned() } else { self.find_word(name)? };
+            text += &if name == "found" { matched_text.to_owned() } else { self.find_word(name)? };
             text += rest;
         }
         Some(text)
     }
 
     /// True if a fact holds, or there is such a word.
-    fn holds(&self, fact: &str) -> bool {
+    fn fact_holds(&self, fact: &str) -> bool {
         let node = self.node;
-        let (entries, key, field) = (node.entries(), self.key_name(), Field::of(self.schema));
+        let (entries, key, field) =
+            (node.entries(), self.key_name(), Field::from_schema(self.schema));
         match fact {
-            "item" => self.is_item,
+            "item" => self.is_list_item,
             "top" => self.depth == 1,
             "deep" => self.depth > 3,
-            "nested" => self.depth > 1 && !self.is_item && self.key.is_some(),
+            "nested" => self.depth > 1 && !self.is_list_item && self.key.is_some(),
             "of_section" => self.is_of_section(),
             "param" => self.section == "params",
             "required" => self.is_required(),
@@ -140,37 +143,39 @@ impl<'d> Located<'d> {
             "json" => self.description().is_some_and(|about| about.contains("JSON")),
             "any_text" => self.schema.get("enum").is_none(),
             "takes_star" => self.accepts("*"),
-            "names_user" => self.named_thing() == Some(USERNAME),
+            "names_user" => self.describe_named_object() == Some(USERNAME),
             "identity_of_entry" => self.depth == 3 && self.is_identity(key),
-            "item_or_identity" => self.is_item || self.is_identity(key),
+            "item_or_identity" => self.is_list_item || self.is_identity(key),
             "fields_of_item" => has_only_fields(node, &self.schema["items"]),
             "fields_in_items" => node.items().iter().all(|item| has_only_fields(item, self.schema)),
             "in_braces" => {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
             "entries_by_name" => {
-                let of = catalogue::everywhere().find(|of| of.section == key);
-                let identity = of.map_or(&[][..], |of| of.identity);
+                let section = catalogue::all_sections().find(|of| of.section == key);
+                let identity = section.map_or(&[][..], |of| of.identity);
                 let has_identity = |entry: &Node| identity.iter().all(|of| entry.get(of).is_some());
                 let is_entry = |entry| has_only_fields(entry, &self.schema["items"]);
                 !identity.is_empty()
-                    && entries.iter().all(|(_, of)| is_entry(of) && has_identity(of))
+                    && entries.iter().all(|(_, entry)| is_entry(entry) && has_identity(entry))
             }
             "first_is_field" => {
                 entries.first().is_some_and(|(key, _)| self.property_names().contains(&&*key.name))
             }
             "changes" => {
                 let mut names = entries.iter().map(|(key, _)| &*key.name);
-                let are_all = names.all(|of| CHANGE.contains(&of) || CONDITION.contains(&of));
-                is_list(self.schema) && !entries.is_empty() && are_all
+                let has_only_change_keys =
+                    names.all(|name| CHANGE_KEYS.contains(&name) || CONDITION_KEYS.contains(&name));
+                is_list(self.schema) && !entries.is_empty() && has_only_change_keys
             }
             "tried" => self.is_reference_tried(),
             "only_projects" => self.other_scope() == Some(Scope::Project),
             "only_groups" => self.other_scope() == Some(Scope::Group),
             "has_extra" => self.property_names().contains(&"extra"),
             "field_of_entry" => {
-                let of_entry = &self.root["properties"][&*self.section]["items"]["properties"];
-                of_entry.get(self.subject).is_some()
+                let entry_properties =
+                    &self.root["properties"][&*self.section]["items"]["properties"];
+                entry_properties.get(self.subject).is_some()
             }
             "fields_inside" => {
                 let fields = self.current_names();
@@ -197,15 +202,17 @@ impl<'d> Located<'d> {
             "name" => Some(self.subject).filter(|name| is_name(name)).map(str::to_owned),
             "pattern" => Some(self.subject.to_owned()),
             "corrected" => {
-                let text = scalar(node).filter(|text| is_shown(text))?;
+                let text = scalar_text(node).filter(|text| can_be_quoted(text))?;
                 let spellings = [text.clone(), text.to_lowercase()];
                 let mut rows =
                     HELPS["corrected"].iter().filter(|row| row.key.fits(self.key_name()));
                 let is_date = self.schema["format"] == "date";
                 let exists = |day: &str| !is_date || day.parse::<jiff::civil::Date>().is_ok();
                 let corrected = rows.find_map(|row| {
-                    let mut all = spellings.iter().filter_map(|of| row.text.replace(of, row.help));
-                    all.find(|corrected| {
+                    let mut corrections = spellings
+                        .iter()
+                        .filter_map(|spelling| row.text.replace(spelling, row.help));
+                    corrections.find(|corrected| {
                         *corrected != text && self.accepts(corrected) && exists(corrected)
                     })
                 });
@@ -216,14 +223,14 @@ impl<'d> Located<'d> {
             "first" => Some(node.entries().first()?.0.name.clone()).filter(|name| is_name(name)),
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => self.description(),
-            "names" => self.named_thing().map(str::to_owned),
+            "names" => self.describe_named_object().map(str::to_owned),
             "example" => self.example(),
             "entry" => self.entry_example(),
             "mapping" => self.mapping_example(),
             "list" => self.list_example(),
             "alias" => self.explain_alias(),
             "other_scope" => self.help_for_other_scope(self.subject),
-            "by_rule" => Some(BY_RULE.to_owned()),
+            "by_rule" => Some(RULE_HINT.to_owned()),
             "section_of_items" => self.find_section_of(node.items()).map(str::to_owned),
             "signs" => self.find_separator().map(|(_, signs)| signs.to_owned()),
             "separated" => {
@@ -234,7 +241,8 @@ impl<'d> Located<'d> {
             }
             "change" => {
                 let names = node.entries().iter().filter(|_| is_list(self.schema));
-                let mut changes = names.filter_map(|(key, _)| words::alias(&["change"], &key.name));
+                let mut changes =
+                    names.filter_map(|(key, _)| words::find_alias(&["change"], &key.name));
                 changes.find_map(Meaning::field).map(str::to_owned)
             }
             "stray" => {
@@ -243,20 +251,20 @@ impl<'d> Located<'d> {
                 keys.find(|key| schema["properties"].get(key).is_some()).cloned()
             }
             name => (self.word_for_key(name).or_else(|| self.word_for_value(name)))
-                .or_else(|| self.help(name)),
+                .or_else(|| self.help_from_list(name)),
         }
     }
 
     /// Help for a key, or a value, that is a word for something else.
     fn explain_alias(&self) -> Option<String> {
         if self.value.is_some() {
-            return Some(self.help_as_written(self.subject, self.find_alias(self.subject)?));
+            return Some(self.alias_help(self.subject, self.find_alias(self.subject)?));
         }
         let alias = match &self.node.data {
             NodeValue::Map(entries) => entries.iter().find_map(|(name, value)| {
-                let places = [self.key_name(), "change", words::ANY];
-                let alias = words::alias_in(self.schema, &places, &name.name)?;
-                let is_text = NAMES.contains(&&*name.name);
+                let places = [self.key_name(), "change", words::ANY_SECTION];
+                let alias = words::find_alias_in(self.schema, &places, &name.name)?;
+                let is_text = NAME_KEYS.contains(&&*name.name);
                 let is_whole = !is_text && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
                 (is_whole || matches!(value.data, NodeValue::List(_))).then_some(alias)
             }),
@@ -265,11 +273,12 @@ impl<'d> Located<'d> {
             NodeValue::Number(_) if self.types.contains(&"object") => self.alias_of("count"),
             NodeValue::Text(text) if text.contains("://") => self.alias_of("url"),
             _ => {
-                let word = scalar(self.node)?;
+                let word = scalar_text(self.node)?;
                 let is_list = self.types.contains(&"array") && self.entry_example().is_some();
                 let place = if is_list { "list" } else { "row" };
-                (self.alias_of(&word).filter(|_| self.depth < 4))
-                    .or_else(|| words::alias(&[place], &word).filter(|_| is_list || self.depth > 3))
+                (self.alias_of(&word).filter(|_| self.depth < 4)).or_else(|| {
+                    words::find_alias(&[place], &word).filter(|_| is_list || self.depth > 3)
+                })
             }
         }?;
         match alias {
@@ -291,13 +300,15 @@ impl<'d> Located<'d> {
 
     /// The alias that `word` is in the place of its value.
     pub(super) fn alias_of(&self, word: &str) -> Option<Meaning<'_>> {
-        words::alias_in(self.schema, &[&self.key?.name], word)
+        words::find_alias_in(self.schema, &[&self.key?.name], word)
     }
 
     /// The character between the parts of the text, if it has some.
     fn find_separator(&self) -> Option<(char, &'static str)> {
-        let about = self.description()?;
-        [(',', "commas"), (' ', "blanks")].into_iter().find(|(_, signs)| about.contains(signs))
+        let description = self.description()?;
+        [(',', "commas"), (' ', "blanks")]
+            .into_iter()
+            .find(|(_, signs)| description.contains(signs))
     }
 
     /// An example of its value, if its schema shows one.

@@ -6,7 +6,7 @@ use jsonschema::{
 };
 
 use super::{
-    Located, LocatedFault,
+    LocatedFault, SchemaPosition,
     example::{USERNAME, has_only_fields},
     suggest::option_texts,
 };
@@ -19,28 +19,28 @@ use crate::{
     yaml::{Node, NodeValue},
 };
 
-impl Located<'_> {
+impl SchemaPosition<'_> {
     /// The message for a value that its field does not accept.
     pub(super) fn wrong_value(&self, error: &ValidationError<'_>) -> LocatedFault {
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
-            Kind::Enum { options } => self.not_among(&option_texts(options)),
-            Kind::Constant { expected_value } => self.not_among(&[plain_text(expected_value)]),
+            Kind::Enum { options } => self.choice_fault(&option_texts(options)),
+            Kind::Constant { expected_value } => self.choice_fault(&[plain_text(expected_value)]),
             Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } | Kind::OneOfMultipleValid { .. } => {
-                self.no_alternative()
+                self.alternatives_fault()
             }
             Kind::Pattern { pattern } => {
-                let must = match self.schema["examples"][0].as_str() {
+                let requirement = match self.schema["examples"][0].as_str() {
                     Some(example) => format!("must be as in `{example}`"),
                     None => "has a form that is not allowed".to_owned(),
                 };
-                let about = Located { subject: pattern, ..self.clone() };
-                about.fault("pattern", "pattern", format!("{} {must}", self.name()))
+                let about = SchemaPosition { subject: pattern, ..self.clone() };
+                about.fault("pattern", "pattern", format!("{} {requirement}", self.name()))
             }
             _ => {
                 let keyword = error.schema_path().as_str().rsplit('/').next();
-                let about = Located { subject: keyword.unwrap_or_default(), ..self.clone() };
-                let message = (about.help("limit"))
+                let about = SchemaPosition { subject: keyword.unwrap_or_default(), ..self.clone() };
+                let message = (about.help_from_list("limit"))
                     .unwrap_or_else(|| error.masked_with("the value").to_string());
                 about.fault("value", "value", message)
             }
@@ -51,15 +51,15 @@ impl Located<'_> {
         let options = option_texts(&self.schema["enum"]);
         let is_scalar = matches!(self.node.data, NodeValue::Bool(_) | NodeValue::Number(_));
         if is_scalar && types == ["string"] && !options.is_empty() {
-            return self.not_among(&options);
+            return self.choice_fault(&options);
         }
         let words = types.iter().filter(|kind| **kind != "null").map(|kind| describe_type(kind));
-        self.other_type(types, &words.collect::<Vec<_>>())
+        self.type_fault(types, &words.collect::<Vec<_>>())
     }
 
     /// The message for a value that is none of these `words`, or empty.
-    fn other_type(&self, types: &[&str], words: &[&str]) -> LocatedFault {
-        let (name, about) = (self.name(), Located { types, ..self.clone() });
+    fn type_fault(&self, types: &[&str], words: &[&str]) -> LocatedFault {
+        let (name, about) = (self.name(), SchemaPosition { types, ..self.clone() });
         if self.node.data == NodeValue::Null {
             return about.fault("empty", "null", format!("{name} is empty"));
         }
@@ -77,9 +77,12 @@ impl Located<'_> {
     }
 
     /// The kind of name that it holds, if it names something.
-    pub(super) fn named_thing(&self) -> Option<&'static str> {
-        let list = self.parent.filter(|_| self.is_item).map(|(_, list)| Field::of(list).names);
-        Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
+    pub(super) fn describe_named_object(&self) -> Option<&'static str> {
+        let list = self
+            .parent
+            .filter(|_| self.is_list_item)
+            .map(|(_, list)| Field::from_schema(list).names);
+        Field::from_schema(self.schema).names.or(list.flatten()).map(|named| match named {
             NamedObject::User => USERNAME,
             NamedObject::Runner => "the description or the id",
             NamedObject::Role => "the name of a custom role",
@@ -89,7 +92,8 @@ impl Located<'_> {
 
     /// True if the field `name` tells entries of its section apart.
     pub(super) fn is_identity(&self, name: &str) -> bool {
-        catalogue::everywhere().any(|of| of.section == self.section && of.identity.contains(&name))
+        catalogue::all_sections()
+            .any(|of| of.section == self.section && of.identity.contains(&name))
     }
 
     /// The section that has `items` for its entries, if this mapping has not their fields.
@@ -100,28 +104,30 @@ impl Located<'_> {
         found.map(|(name, _)| &**name)
     }
 
-    fn not_among(&self, options: &[String]) -> LocatedFault {
-        let must = match options.len() {
+    fn choice_fault(&self, options: &[String]) -> LocatedFault {
+        let requirement = match options.len() {
             13.. => format!("one of {} words", options.len()),
             _ => alternatives(options),
         };
-        let about = Located { options, ..self.clone() };
-        about.fault("choice", "choice", format!("{} must be {must}", self.name()))
+        let about = SchemaPosition { options, ..self.clone() };
+        about.fault("choice", "choice", format!("{} must be {requirement}", self.name()))
     }
 
     /// The other scope whose documents take this word here.
     pub(super) fn other_scope(&self) -> Option<Scope> {
         let (word, key) = (self.node.text()?, self.key?);
-        let takes = |schema: &Json| {
+        let has_option = |schema: &Json| {
             schema["enum"].as_array().is_some_and(|options| options.iter().any(|one| one == word))
         };
-        if takes(self.schema) || self.schema.get("enum").is_none() {
+        if has_option(self.schema) || self.schema.get("enum").is_none() {
             return None;
         }
-        let mut others = catalogue::everywhere().filter(|of| of.section == self.section);
-        let other =
-            others.find(|of| of.table().get(&key.name).is_some_and(|spec| takes(&spec.schema)));
-        other.map(|of| of.home.scope)
+        let mut same_name_sections =
+            catalogue::all_sections().filter(|section| section.section == self.section);
+        let other = same_name_sections.find(|section| {
+            section.table().get(&key.name).is_some_and(|spec| has_option(&spec.schema))
+        });
+        other.map(|section| section.home.scope)
     }
 
     /// The address after the guard, if both are written in one text, as on the command line.
@@ -131,7 +137,7 @@ impl Located<'_> {
     }
 
     /// The message if no alternative matches: one list of what they accept.
-    fn no_alternative(&self) -> LocatedFault {
+    fn alternatives_fault(&self) -> LocatedFault {
         let choices = ["anyOf", "oneOf"].map(|keyword| self.schema[keyword].as_array());
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices.into_iter().flatten().flatten() {
@@ -145,9 +151,9 @@ impl Located<'_> {
             }
         }
         if self.node.data == NodeValue::Null || options.is_empty() {
-            return self.other_type(&[], &types);
+            return self.type_fault(&[], &types);
         }
-        self.not_among(&options)
+        self.choice_fault(&options)
     }
 }
 
