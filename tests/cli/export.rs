@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::harness::Place;
+use crate::{estates::estates, harness::Place};
 #[cfg(unix)]
 use crate::{front, sandbox::Server};
 
@@ -58,6 +58,28 @@ fn the_sample_organisation_is_exported_and_plans_to_nothing() {
     insta::assert_snapshot!(place.run("plan out --sandbox=acme.db"));
     assert!(place.output("export acme -d again --sandbox=acme.db").status.success());
     assert_eq!(files(&place.path().join("again")), first, "the same bytes");
+}
+
+#[test]
+fn an_export_is_hardly_longer_than_what_people_wrote() {
+    let lines = |text: &String| text.lines().count();
+    for (name, groups, manifests) in estates() {
+        let place = Place::new();
+        for (file, text) in &manifests {
+            place.write(&format!("m/{file}"), text);
+        }
+        let applied = place.run("apply m --sandbox=s.db --yes");
+        assert!(applied.contains("exit code 0"), "{name}: {applied}");
+        let exported = place.run(&format!("export {groups} -d out --sandbox=s.db"));
+        assert!(exported.contains("exit code 0"), "{name}: {exported}");
+        let plan = place.run("plan out --sandbox=s.db");
+        assert!(plan.contains("no changes:"), "{name}: {plan}");
+        let by_hand = manifests.iter().filter(|(file, _)| *file != "sandbox.yaml");
+        let by_hand: usize = by_hand.map(|(_, text)| lines(text)).sum();
+        let written = files(&place.path().join("out"));
+        let exported: usize = written.values().map(lines).sum();
+        assert!(exported * 10 <= by_hand * 14, "{name}: {exported} lines for {by_hand}");
+    }
 }
 
 #[test]

@@ -90,11 +90,9 @@ impl Locator<'_> {
 
     /// The section in the document of the container itself.
     fn locate_in_document(&self, file: &SourceFile) -> Result<Location, AbsorbRefusal> {
-        let path = file.key(&self.container.origin);
-        let path = path.filter(|path| path.mapping.steps.is_empty() && path.key == "path");
-        let mapping = match path {
-            Some(path) => path.mapping.clone(),
-            None => return Err(self.refuse("its document is not where it was", None)),
+        let document = file.document_of(&self.container.origin);
+        let Some(Location { mapping, .. }) = document else {
+            return Err(self.refuse("its document is not where it was", None));
         };
         let key = self.section.section.to_owned();
         let entry_origin = self.entry.map(|entry| &entry.origin).filter(|origin| {

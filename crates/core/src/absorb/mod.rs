@@ -9,11 +9,12 @@
 mod drift;
 mod edit;
 mod locate;
+mod separate;
 mod source;
 mod templates;
 mod verify;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub use drift::{ContainerComparison, Goal, find_drift, find_missing, selectable_addresses};
 
@@ -94,6 +95,42 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
+    if mode == AbsorbMode::AtSource {
+        return edit_texts(before, goals, mode, read, reload);
+    }
+    let texts = separate::separate_documents(before, goals, &mut SourceFiles::new(read))?;
+    if texts.is_empty() {
+        return edit_texts(before, goals, mode, read, reload);
+    }
+    // The same declarations in other places, which are edited then.
+    let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
+    verify::check(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
+    let mut absorbed = edit_texts(
+        &separated,
+        goals,
+        mode,
+        &|name| texts.get(name).cloned().map_or_else(|| read(name), Ok),
+        &|edited| {
+            let mut texts = texts.clone();
+            texts.extend(edited.clone());
+            reload(&texts)
+        },
+    )?;
+    for (name, text) in texts {
+        let old = read(&name).map_err(AbsorbError::InvalidResult)?;
+        absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old;
+    }
+    Ok(absorbed)
+}
+
+/// Edits the texts, each declaration where it is.
+fn edit_texts(
+    before: &Desired,
+    goals: &[Goal],
+    mode: AbsorbMode,
+    read: &dyn Fn(&FileName) -> Result<String, String>,
+    reload: &dyn Fn(&Contents) -> Result<Desired, String>,
+) -> Result<Absorbed, AbsorbError> {
     let mut files = SourceFiles::new(read);
     let mut covered_addresses: BTreeSet<&Address> = BTreeSet::new();
     loop {
@@ -161,9 +198,13 @@ fn apply_edits(
     files: &SourceFiles<'_>,
 ) -> Result<Contents, AbsorbError> {
     let mut edits_by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
+    // Goals of several groups or projects may need one edit.
+    let mut distinct_edits = HashSet::new();
     for (number, edits) in edits {
         for (file, edit) in edits {
-            edits_by_file.entry(file).or_default().push((number, edit));
+            if distinct_edits.insert(format!("{file} {edit:?}")) {
+                edits_by_file.entry(file).or_default().push((number, edit));
+            }
         }
     }
     let (mut edited, mut refusals) = (BTreeMap::new(), Vec::new());

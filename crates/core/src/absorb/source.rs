@@ -93,6 +93,22 @@ impl SourceFile {
         self.items.get(&(origin.line, origin.column))
     }
 
+    /// The document that declares the path at `origin`, and the number of the path among several.
+    pub(super) fn document_of(&self, origin: &Origin) -> Option<Location> {
+        let at = self.key(origin).or_else(|| self.item(origin))?;
+        let root = Pointer { document: at.mapping.document, steps: Vec::new() };
+        let (key, item) = match (&at.mapping.steps[..], &*at.key) {
+            ([], "path") => ("path", None),
+            ([], "paths") => ("paths", Some(at.item?)),
+            ([PathStep::Key(paths)], path) if paths == "paths" => {
+                let node = self.node(&at.mapping)?;
+                ("paths", Some(node.entries().iter().position(|(key, _)| key.name == path)?))
+            }
+            _ => return None,
+        };
+        Some(Location { mapping: root, key: key.to_owned(), item })
+    }
+
     /// The node at `pointer`.
     pub(super) fn node(&self, pointer: &Pointer) -> Option<&Node> {
         pointer.steps.iter().try_fold(

@@ -31,13 +31,18 @@ impl World {
 
     /// Absorbs all differences, and returns the new text.
     fn absorb(&self, mode: AbsorbMode) -> String {
+        self.absorb_only(mode, &["**", "**#*/**"])
+    }
+
+    /// Absorbs these differences, and returns the new text.
+    fn absorb_only(&self, mode: AbsorbMode, only: &[&str]) -> String {
         let before = self.load(&Contents::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
             release::DetectedRelease::Known(release::REFERENCE),
         );
         let settings = plan::PlanSettings::for_run(caller(), std::sync::Arc::default(), &before);
-        let only = ["**", "**#*/**"].map(|glob| Selector::parse(glob).unwrap()).into();
+        let only = only.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let chosen = Selection { only, ..Selection::default() };
         let mut goals = Vec::new();
         for container in &before.containers {
@@ -111,4 +116,70 @@ fn absorbing_grows_linearly_with_entries() {
             assert_eq!(absorbed.lines().count(), 3 + n);
         });
     }
+}
+
+/// Projects that share a document with a label.
+fn shared(paths: &str, params: &str, color: &str) -> String {
+    let labels = format!("labels:\n  # the first\n  - {{name: l0, color: '{color}'}}\n");
+    format!("kind: Project\n{paths}\n{params}{labels}")
+}
+
+#[test]
+fn a_change_of_one_path_gets_a_document_of_its_own() {
+    let other = "---\nkind: Project\npath: acme/z\nlabels: []\n";
+    for (before, after, own, own_params) in [
+        (
+            "paths: [acme/a, acme/b, acme/c] # three",
+            "paths: [acme/a, acme/c] # three",
+            "path: acme/b # three",
+            "",
+        ),
+        (
+            "paths:\n  - acme/a # one\n  - acme/b # two\n  - acme/c # three",
+            "paths:\n  - acme/a # one\n  - acme/c # three",
+            "path: acme/b # three",
+            "",
+        ),
+        (
+            "paths:\n  acme/a:\n  acme/b: {port: 1}\n  acme/c: # three",
+            "paths:\n  acme/a:\n  acme/c: # three",
+            "path: acme/b\nparams: {x: 2, port: 1} # three",
+            "",
+        ),
+        (
+            "paths: {acme/a: , acme/b: {previously: [acme/old]}, acme/c: }",
+            "paths: {acme/a: , acme/c: }",
+            "path: acme/b\npreviously: [acme/old]",
+            "params: {x: 2}\n",
+        ),
+    ] {
+        let params = if before.contains("acme/a:") { "params: {x: 2}\n" } else { "" };
+        let text = |paths, color| shared(paths, params, color);
+        let world = World { text: text(before, "#00ff00") + other, live: live(1) };
+        let own = shared(own, own_params, "#ff0000");
+        let expected = format!("{}{other}---\n{own}", text(after, "#00ff00"));
+        assert_eq!(
+            world.absorb_only(AbsorbMode::OwnDocument, &["acme/b", "acme/b#*/**"]),
+            expected
+        );
+        // What all of them have is changed where they share it, also at the source.
+        for (mode, only) in [(AbsorbMode::OwnDocument, "acme/?"), (AbsorbMode::AtSource, "acme/b")]
+        {
+            let expected = text(before, "#ff0000") + other;
+            assert_eq!(world.absorb_only(mode, &[only]), expected);
+        }
+    }
+}
+
+#[test]
+fn separating_many_paths_grows_linearly() {
+    steps::grow_in_proportion("paths with another label", |n| {
+        let paths: Vec<_> = (0..=n).map(|at| format!("acme/p{at}")).collect();
+        let text = shared(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
+        let world = World { text, live: live(1) };
+        let absorbed =
+            world.absorb_only(AbsorbMode::OwnDocument, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
+        assert_eq!(absorbed.matches("#ff0000").count(), n);
+        assert!(absorbed.starts_with(&shared("paths: [acme/p0]", "", "#00ff00")));
+    });
 }

@@ -20,7 +20,7 @@ pub struct Declared {
     /// The name of each field.
     names: Arc<Vec<u8>>,
     /// For each field: its layer and file if they are different, its line, its column, and its value.
-    packed: Box<[u8]>,
+    packed: Arc<[u8]>,
 }
 
 thread_local! {

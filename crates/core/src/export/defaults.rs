@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    document::{DocEntry, DocSection, ExportedDocument},
+    document::{DocEntry, DocSection, ExportedDocument, ExportedRule, sort_fields, sort_section},
     entry::is_expressible,
 };
 use crate::{
@@ -31,44 +31,17 @@ use crate::{
 /// The minimum number of projects in a group with `Defaults`.
 const MIN_PROJECTS: usize = 3;
 /// The minimum number of lines that `Defaults` must save: its own five without values, plus one.
-const MIN_SAVED_LINES: u64 = 6;
+pub(super) const MIN_SAVED_LINES: u64 = 6;
+/// The maximum number of exceptions of small groups; of others a tenth.
+const MOST_EXCEPTIONS: usize = 3;
 /// The cost of an override that cannot be expressed.
 const IMPOSSIBLE_COST: u64 = 1 << 40;
 
 /// The lines of a second `Defaults` document of a group.
 const ANOTHER_DOCUMENT_LINES: u64 = 3;
 
-/// The `Defaults` of all projects, or subgroups, below a group.
-#[derive(Debug)]
-pub(super) struct CommonValues {
-    /// The path of the group.
-    pub(super) group: String,
-    scope: Scope,
-    /// The paths for which it does not hold.
-    except: Vec<String>,
-    pub(super) sections: Vec<DocSection>,
-}
-
-impl CommonValues {
-    /// Its content, key by key.
-    pub(super) fn items(&self) -> Vec<Item> {
-        let mut glob =
-            Object::from_iter([("path".to_owned(), format!("{}/**", self.group).into())]);
-        if !self.except.is_empty() {
-            glob.insert("except".to_owned(), self.except.clone().into());
-        }
-        let head = [Item::value("kind", "Defaults"), Item::value("match", Json::Object(glob))];
-        let of_groups = Item::value("for", Scope::Group.document());
-        let of_groups = (self.scope == Scope::Group).then_some(of_groups);
-        head.into_iter()
-            .chain(of_groups)
-            .chain(self.sections.iter().filter_map(DocSection::item))
-            .collect()
-    }
-}
-
 /// What is shared: a field of a mapping, or an entry.
-type SharedKey = (&'static str, String);
+pub(super) type SharedKey = (&'static str, String);
 
 /// The value in one project.
 enum ProjectValue<'d> {
@@ -110,7 +83,7 @@ struct SharedValue {
 pub(super) fn extract_defaults(
     documents: &mut [ExportedDocument],
     scope: Scope,
-) -> Vec<CommonValues> {
+) -> Vec<ExportedRule> {
     let mut groups = group_documents(documents, scope);
     let values = loop {
         let mut values = shared_values(documents, &groups, scope);
@@ -143,23 +116,30 @@ pub(super) fn extract_defaults(
     for SharedValue { group, except, section, entry, .. } in values {
         add_entry(all.entry((group, except)).or_default(), section, entry);
     }
-    let defaults = all.into_iter().map(|((at, except), mut sections)| {
-        sections.iter_mut().for_each(sort_section);
-        sections.sort_by_key(DocSection::position_in_document);
-        CommonValues { group: groups[at].path.clone(), scope, except, sections }
+    let rules = all.into_iter().map(|((at, except), sections)| {
+        let group = groups[at].path.clone();
+        let path = if group.is_empty() { "**" } else { &*format!("{group}/**") };
+        let mut matched = Object::from_iter([("path".to_owned(), path.into())]);
+        if !except.is_empty() {
+            matched.insert("except".to_owned(), except.clone().into());
+        }
+        let head = [Item::value("kind", "Defaults"), Item::value("match", Json::Object(matched))];
+        let mut rule = ExportedRule::new(scope, group, head, sections);
+        if except.is_empty() {
+            move_empty_sections(&mut rule, documents);
+        }
+        rule
     });
-    let mut defaults: Vec<_> = defaults.collect();
-    defaults.iter_mut().for_each(|defaults| move_empty_sections(defaults, documents));
-    defaults
+    rules.collect()
 }
 
 /// Moves empty sections into `defaults`, if these hold for every document below the group and no
 /// such section is unread.
-fn move_empty_sections(defaults: &mut CommonValues, documents: &mut [ExportedDocument]) {
+fn move_empty_sections(defaults: &mut ExportedRule, documents: &mut [ExportedDocument]) {
     let above = format!("{}/", defaults.group).to_lowercase();
     let within = documents.iter_mut().filter(|document| {
-        let is_below = document.path.to_lowercase().starts_with(&above);
-        is_below && document.scope == defaults.scope && defaults.except.is_empty()
+        let is_below = above == "/" || document.path.to_lowercase().starts_with(&above);
+        is_below && document.scope == defaults.scope
     });
     let mut within: Vec<_> = within.collect();
     let unread: BTreeSet<_> =
@@ -187,10 +167,17 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
         };
         paths.entry(path.to_lowercase()).or_insert_with(|| path.to_owned());
     }
+    // What the installation sets for every top-level group is shared by all of them.
+    if paths.keys().filter(|lower| !lower.contains('/')).nth(1).is_some() {
+        paths.insert(String::new(), String::new());
+    }
     let mut groups: Vec<GroupProjects> = Vec::new();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     for (lower, path) in paths {
-        let above = groups_above(&lower).find_map(|outer| positions.get(outer).copied());
+        let above = {
+            let mut outer = groups_above(&lower).chain([""]);
+            outer.find_map(|outer| positions.get(outer).copied())
+        };
         positions.insert(lower, groups.len());
         groups.push(GroupProjects {
             path,
@@ -252,6 +239,18 @@ fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<SharedKey> {
     entry.fields.iter().map(|(name, _)| (section.section, name.clone())).collect()
 }
 
+/// The values of an entry that can be shared: itself, or each of its fields.
+pub(super) fn shareable_values(section: Section, entry: &DocEntry) -> Vec<(SharedKey, DocEntry)> {
+    let keys = shareable_keys(section, entry).into_iter();
+    if shares_entries(section) {
+        return keys.map(|key| (key, entry.clone())).collect();
+    }
+    let fields = entry.fields.iter();
+    keys.zip(fields)
+        .map(|(key, (_, value))| (key.clone(), field_entry(&key, value.clone())))
+        .collect()
+}
+
 /// Whether the entries of a section are shared as a whole, because entries can be absent; otherwise each
 /// field is one.
 fn shares_entries(section: Section) -> bool {
@@ -278,12 +277,16 @@ fn shared_values_of(
                 .map(|project| line_cost(section, &cells[*project], above))
                 .sum()
         });
-        let except = group
+        let except: Vec<_> = group
             .projects_below
             .iter()
             .filter(|project| matches!(cells[**project], ProjectValue::Undeclared(None)))
             .map(|project| documents[*project].path.to_string())
             .collect();
+        // Those with it use a profile then.
+        if except.len() > MOST_EXCEPTIONS.max(group.projects_below.len() / 10) {
+            continue;
+        }
         let saves = costs_before.saturating_sub(costs_after + line_count(section, common));
         // One saved line is not worth a second place to look at.
         if saves > 1 {
@@ -340,6 +343,13 @@ fn value_in<'d>(
         return ProjectValue::Irrelevant;
     }
     let entries = content.map(|content| &content.entries[..]).unwrap_or_default();
+    let outer = key.1.split('.').next().unwrap_or_default();
+    let field = section.table().get(outer).filter(|_| !shares_entries(section));
+    let is_of_top_groups = section.is_only_top_level()
+        || field.is_some_and(|of| of.field.available.is_only_top_level());
+    if is_of_top_groups && document.path.contains('/') {
+        return ProjectValue::Unknown;
+    }
     if shares_entries(section) {
         let entry = entries.iter().find(|entry| entry.key == key.1);
         return entry.map_or(ProjectValue::Undeclared(None), |entry| {
@@ -351,7 +361,6 @@ fn value_in<'d>(
     }
     let mut unknown = entries.iter().flat_map(|entry| &entry.unknown_fields);
     // The keys of an unknown mapping are unknown too.
-    let outer = key.1.split('.').next().unwrap_or_default();
     if unknown.any(|name| *name == key.1 || name == outer) {
         return ProjectValue::Unknown;
     }
@@ -404,7 +413,7 @@ fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Op
 }
 
 /// How many lines an entry takes, or a field as one.
-fn line_count(section: Section, entry: &DocEntry) -> u64 {
+pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
     let content = DocSection::new(section, vec![entry.clone()]);
     let text = content.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
@@ -436,7 +445,8 @@ fn effective_values<'c>(
 
 /// Removes from `document` what `values` declare, and adds overrides.
 fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]) {
-    let (mut ignored, mut moved_sections) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
+    let mut overrides = Vec::new();
     for value in values {
         let SharedValue { key, section, entry: above, .. } = value;
         let overriding = match value_in(document, key, *section) {
@@ -451,35 +461,40 @@ fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]
             ProjectValue::Undeclared(Some(preset)) => Some(field_entry(key, preset)),
             ProjectValue::Undeclared(None) | ProjectValue::Unknown => continue,
         };
-        moved_sections.insert(key.0);
-        remove_value(document, key, *section);
-        if let Some(overriding) = overriding {
-            add_entry(&mut document.sections, *section, overriding);
-        }
+        moved.insert(key.clone());
+        overrides.extend(overriding.map(|entry| (*section, entry)));
     }
     document.sections_ignoring_rules.extend(ignored);
+    replace_values(document, &moved, overrides);
+}
+
+/// Removes the values at `keys` from `document`, and adds these. Sections without values are removed.
+pub(super) fn replace_values(
+    document: &mut ExportedDocument,
+    keys: &BTreeSet<SharedKey>,
+    new: Vec<(Section, DocEntry)>,
+) {
+    for content in &mut document.sections {
+        let name = content.name();
+        let is_moved = |key: &str| keys.contains(&(name, key.to_owned()));
+        if shares_entries(content.section) {
+            content.entries.retain(|entry| !is_moved(&entry.key));
+        } else {
+            let entries = content.entries.iter_mut();
+            entries.for_each(|entry| entry.fields.retain(|(name, _)| !is_moved(name)));
+        }
+    }
+    for (section, entry) in new {
+        add_entry(&mut document.sections, section, entry);
+    }
+    let moved: BTreeSet<_> = keys.iter().map(|(section, _)| *section).collect();
     document.sections.iter_mut().for_each(sort_section);
-    document
-        .sections
-        .retain(|content| !content.is_empty() || !moved_sections.contains(content.name()));
+    document.sections.retain(|content| !content.is_empty() || !moved.contains(content.name()));
     document.sections.sort_by_key(DocSection::position_in_document);
 }
 
-fn remove_value(document: &mut ExportedDocument, key: &SharedKey, section: Section) {
-    for content in document.sections.iter_mut().filter(|content| content.name() == key.0) {
-        if shares_entries(section) {
-            content.entries.retain(|entry| entry.key != key.1);
-        } else {
-            content
-                .entries
-                .iter_mut()
-                .for_each(|entry| entry.fields.retain(|(name, _)| *name != key.1));
-        }
-    }
-}
-
 /// Adds an entry, or its fields to an existing one.
-fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
+pub(super) fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
     let at = sections.iter().position(|content| content.name() == section.section).unwrap_or_else(
         || {
             sections.push(DocSection::new(section, Vec::new()));
@@ -491,22 +506,4 @@ fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) 
         Some(existing) => existing.fields.extend(entry.fields),
         None => entries.push(entry),
     }
-}
-
-/// Sorts entries and fields.
-fn sort_section(content: &mut DocSection) {
-    content.entries.sort_by(|a, b| a.key.cmp(&b.key));
-    let section = content.section;
-    content.entries.iter_mut().for_each(|entry| sort_fields(section, &mut entry.fields));
-}
-
-/// Sorts fields in the documented order.
-fn sort_fields(section: Section, fields: &mut [(String, Json)]) {
-    let specs = section.table().specs();
-    fields.sort_by_cached_key(|(name, _)| {
-        let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
-        let at = specs.iter().position(|spec| spec.name == outer);
-        let keys = at.and_then(|at| specs[at].schema["properties"].as_object());
-        (at, keys.and_then(|keys| keys.keys().position(|key| key == inner)))
-    });
 }

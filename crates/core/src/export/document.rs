@@ -26,6 +26,8 @@ pub(super) const UNMANAGED: &str = "unmanaged";
 pub(super) struct ExportedDocument {
     pub(super) scope: Scope,
     pub(super) path: Arc<str>,
+    /// The profiles that it uses.
+    pub(super) uses: Vec<String>,
     /// Comments on the document.
     pub(super) comments: Vec<String>,
     /// The sections with content, in the documented order.
@@ -91,6 +93,38 @@ pub(super) struct SecretReference {
     pub(super) is_shown: bool,
     /// The value that the service shows.
     pub(super) value: Secret,
+}
+
+/// `Defaults` or a profile.
+#[derive(Debug)]
+pub(super) struct ExportedRule {
+    pub(super) scope: Scope,
+    /// The path of the group above all that it applies to; empty for all groups of the service.
+    pub(super) group: String,
+    /// Its kind, and its name or what it matches.
+    head: [Item; 2],
+    pub(super) sections: Vec<DocSection>,
+}
+
+impl ExportedRule {
+    pub(super) fn new(
+        scope: Scope,
+        group: String,
+        head: [Item; 2],
+        mut sections: Vec<DocSection>,
+    ) -> Self {
+        sections.iter_mut().for_each(sort_section);
+        sections.sort_by_key(DocSection::position_in_document);
+        Self { scope, group, head, sections }
+    }
+
+    /// Its content, key by key.
+    pub(super) fn items(&self) -> Vec<Item> {
+        let of_groups = Item::value("for", Scope::Group.document());
+        let of_groups = (self.scope == Scope::Group).then_some(of_groups);
+        let sections = self.sections.iter().filter_map(DocSection::item);
+        self.head.iter().cloned().chain(of_groups).chain(sections).collect()
+    }
 }
 
 impl DocEntry {
@@ -180,6 +214,7 @@ impl ExportedDocument {
         Self {
             scope,
             path: path.into(),
+            uses: Vec::new(),
             comments: Vec::new(),
             sections: Vec::new(),
             unread_sections: Vec::new(),
@@ -237,12 +272,32 @@ impl ExportedDocument {
         }
     }
 
-    /// Its content, key by key.
-    pub(super) fn items(&self, watch: bool) -> Vec<Item> {
+    /// Whether it is created from something that only one project is created from.
+    pub(super) fn has_source(&self) -> bool {
+        let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
+        sources.any(|source| {
+            self.sections.iter().any(|content| {
+                let is_creation = content.section.shape == Shape::Container;
+                let mut fields = content.entries.iter().flat_map(|entry| &entry.fields);
+                content.name() == *source
+                    || is_creation && fields.any(|(_, value)| value.get(source).is_some())
+            })
+        })
+    }
+
+    /// Its content, key by key, for all `paths` that have the same.
+    pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<Item> {
         let mut kind = Item::value("kind", self.scope.document());
         kind.comments_above = self.comments.clone();
-        let mut items = vec![kind, Item::value("path", &*self.path)];
+        let paths = match paths {
+            [path] => Item::value("path", &**path),
+            paths => Item::value("paths", paths.iter().map(|path| &**path).collect::<Json>()),
+        };
+        let mut items = vec![kind, paths];
         items.extend(watch.then(|| Item::value("watch", true)));
+        if !self.uses.is_empty() {
+            items.push(Item::value("uses", self.uses.clone()));
+        }
         if !self.sections_ignoring_rules.is_empty() {
             items.push(Item::value("ignore_layers", self.sections_ignoring_rules.clone()));
         }
@@ -270,4 +325,22 @@ impl ExportedDocument {
 /// A reference to an environment variable in the form of manifests.
 pub(super) fn env_reference(name: &str) -> Json {
     Object::from_iter([("env".to_owned(), name.into())]).into()
+}
+
+/// Sorts entries and fields.
+pub(super) fn sort_section(content: &mut DocSection) {
+    content.entries.sort_by(|a, b| a.key.cmp(&b.key));
+    let section = content.section;
+    content.entries.iter_mut().for_each(|entry| sort_fields(section, &mut entry.fields));
+}
+
+/// Sorts fields in the documented order.
+pub(super) fn sort_fields(section: Section, fields: &mut [(String, Json)]) {
+    let specs = section.table().specs();
+    fields.sort_by_cached_key(|(name, _)| {
+        let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
+        let at = specs.iter().position(|spec| spec.name == outer);
+        let keys = at.and_then(|at| specs[at].schema["properties"].as_object());
+        (at, keys.and_then(|keys| keys.keys().position(|key| key == inner)))
+    });
 }

@@ -4,15 +4,20 @@
 use crate::{address::group_of, field::Scope};
 
 /// Names of files at the root that are not manifests.
-const RESERVED_NAMES: [&str; 2] = ["undrift", "sandbox"];
+const RESERVED_NAMES: [&str; 3] = ["undrift", "sandbox", SHARED];
+/// The name of the file for what several top-level groups share.
+const SHARED: &str = "defaults";
 /// Names that some systems reserve for devices, also with an extension.
 const DEVICE_NAMES: [&str; 4] = ["con", "prn", "aux", "nul"];
 /// The maximum length of a name; leaves room for a suffix.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The file for the group or project at `path`, without extension. Different groups never share
-/// one.
+/// one. An empty path stands for all groups.
 pub fn file_stem(scope: Scope, path: &str) -> String {
+    if path.is_empty() {
+        return SHARED.to_owned();
+    }
     let group = match scope {
         Scope::Group => path,
         Scope::Project => group_of(path).unwrap_or(path),

@@ -15,13 +15,15 @@ mod entry;
 mod everything;
 mod excerpt;
 mod layout;
+mod profiles;
 mod rehearse;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
+    sync::Arc,
 };
 
 use declare::{Conversion, UnreadSection};
@@ -49,6 +51,9 @@ use crate::{
 
 /// The maximum size of a manifest in bytes; then another one is started.
 const LARGE: usize = 1 << 19;
+
+/// The minimum number of documents that share one comment.
+const FEWEST_REPEATED: usize = 3;
 
 /// How to write values that are secrets, or may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -289,26 +294,55 @@ impl ExportBuilder {
             let release = self.settings.release;
             written.files.extend(rehearse::seed_files(&self.documents, release));
         }
-        let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
-        let defaults =
-            scopes.flat_map(|scope| defaults::extract_defaults(&mut self.documents, scope));
-        let defaults: Vec<_> = defaults.collect();
-        // In each file the group comes first, then its `Defaults`, then its projects.
+        // In each file the group comes first, then its rules, then its projects.
         let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
-        for defaults in &defaults {
-            let stem = layout::file_stem(Scope::Group, &defaults.group);
-            stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
+        for scope in Scope::ALL.into_iter().filter(|_| self.settings.defaults) {
+            for defaults in defaults::extract_defaults(&mut self.documents, scope) {
+                let stem = layout::file_stem(Scope::Group, &defaults.group);
+                stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
+            }
+            for profile in profiles::extract_profiles(&mut self.documents, scope) {
+                let stem = layout::file_stem(Scope::Group, &profile.group);
+                stems.entry(stem).or_default()[1].push(write::document(&profile.items()));
+            }
         }
-        for document in &self.documents {
-            let stem = layout::file_stem(document.scope, &document.path);
-            let text = write::document(&document.items(self.settings.watch));
-            stems.entry(stem).or_default()[document.scope.choose(0, 2)].push(text);
+        for (stem, scope, text) in self.document_texts() {
+            stems.entry(stem).or_default()[scope.choose(0, 2)].push(text);
         }
         for (stem, texts) in stems {
             add_files(&stem, texts.into_iter().flatten(), &mut written.files);
         }
         written.files.sort_by(|a, b| a.path.cmp(&b.path));
         written
+    }
+
+    /// The text of every document with its file. Those of a file that declare the same are one.
+    fn document_texts(&self) -> Vec<(String, Scope, String)> {
+        let mut alike: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
+        let mut positions = HashMap::new();
+        for document in &self.documents {
+            let stem = layout::file_stem(document.scope, &document.path);
+            let is_alone = document.has_source() || !self.settings.defaults;
+            let alone = is_alone.then(|| document.path.clone());
+            let body = document.items(self.settings.watch, &["".into()]);
+            let key = (stem.clone(), write::document(&body), alone);
+            let at = *positions.entry(key).or_insert(alike.len());
+            if at == alike.len() {
+                alike.push((stem, document, Vec::new()));
+            }
+            alike[at].2.push(document.path.clone());
+        }
+        let written = alike.into_iter().map(|(stem, document, paths)| {
+            (stem, document.scope, document.items(self.settings.watch, &paths))
+        });
+        let mut written: Vec<_> = written.collect();
+        if self.settings.defaults {
+            share_comments(
+                written.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
+            );
+        }
+        let texts = written.into_iter();
+        texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
     }
 
     /// What the manifests lack.
@@ -403,6 +437,24 @@ impl ExportBuilder {
     fn unshown_secrets(&self) -> BTreeSet<String> {
         let all = self.documents.iter().flat_map(|document| &document.secrets);
         all.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
+    }
+}
+
+/// Keeps a comment that several documents have only in the first of them.
+fn share_comments(mut documents: Vec<&mut Vec<String>>) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for comment in documents.iter().flat_map(|comments| comments.iter()) {
+        *counts.entry(comment.clone()).or_default() += 1;
+    }
+    counts.retain(|_, count| *count >= FEWEST_REPEATED);
+    let mut shown = BTreeSet::new();
+    for comments in &mut documents {
+        comments.retain_mut(|comment| {
+            let Some(documents) = counts.get(comment) else { return true };
+            let is_first = shown.insert(comment.clone());
+            *comment += &format!("; also in {}", count(documents - 1, "other document"));
+            is_first
+        });
     }
 }
 

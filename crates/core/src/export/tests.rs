@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::{
     cause::Parts,
+    desired,
     field::Tier,
     kind::{Facts, FieldSelection, Target, testing::object},
     live::{LiveEntries, Presence},
@@ -340,9 +342,9 @@ fn create_is_exported_only_on_request() {
             builder.add(Scope::Project, path, &live(path, sections), &Names::default());
         }
         let text = builder.finish().files[0].text.clone();
-        let expected = if create { "path: acme/b\ncreate: true\n" } else { "path: acme/b\n---\n" };
-        assert!(text.contains(expected), "{text}");
-        assert_eq!(text.matches("create").count(), if create { 3 } else { 0 }, "{text}");
+        let paths = "paths: [acme/a, acme/b, acme/c]\n";
+        let expected = if create { format!("{paths}create: true\n") } else { paths.to_owned() };
+        assert_eq!(text, format!("kind: Project\n{expected}"));
     }
 }
 
@@ -424,7 +426,7 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
     let written = builder.finish();
     let text = texts(&written)["a.yaml"];
     assert!(text.contains("kind: Group\npath: a\n---\nkind: Defaults\n"), "{text}");
-    assert!(text.contains("path: a/y\ncreate: true\n"), "{text}");
+    assert!(text.contains("paths: [a/x, a/y, a/z]\ncreate: true\n"), "{text}");
     assert_eq!(declared(text, "a/x", "settings").len(), 1, "{text}");
 }
 
@@ -559,11 +561,109 @@ fn settings_of_most_projects_move_to_defaults() {
     assert!(text.contains("  merge_method: ff\n"), "{text}");
     // A preset of the service must be declared now.
     assert!(text.ends_with(
-        "path: acme/p03\n---\nkind: Project\npath: acme/p04\nsettings: {merge_method: merge}\n---\nkind: Project\npath: acme/p05\nsettings: {merge_method: rebase_merge}\n"
+        "paths: [acme/p00, acme/p01, acme/p02, acme/p03]\n---\nkind: Project\npath: acme/p04\nsettings: {merge_method: merge}\n---\nkind: Project\npath: acme/p05\nsettings: {merge_method: rebase_merge}\n"
     ), "{text}");
     // Half is not a majority.
     let text = with_methods(&["ff", "ff", "ff", "rebase_merge", "rebase_merge", "rebase_merge"]);
-    assert_eq!(text.matches("merge_method: ff").count(), 3, "{text}");
+    let alike = "paths: [acme/p00, acme/p01, acme/p02]\nsettings: {merge_method: ff}\n";
+    assert!(text.contains(alike), "{text}");
+}
+
+/// A project in `path` with `badges` and a label of its own.
+fn with_badges(path: &str, badges: usize) -> Json {
+    let badge = |at: usize| {
+        let (name, page) = (format!("b{at}"), format!("https://e.org/{at}"));
+        json!({"name": name, "link_url": page, "image_url": page, "kind": "project"})
+    };
+    let label = json!({"name": path, "color": "#ff0000", "is_project_label": true});
+    json!({"badges": (0..badges).map(badge).collect::<Vec<_>>(), "labels": [label]})
+}
+
+#[test]
+fn what_three_projects_have_becomes_a_profile() {
+    let paths = ["acme/a/x", "acme/a/y", "acme/b/z", "acme/c/x", "acme/c/y", "acme/c/z", "acme/d"];
+    let badges = [6, 6, 6, 0, 0, 0, 0];
+    let sections =
+        paths.iter().zip(badges).map(|(path, badges)| (*path, with_badges(path, badges)));
+    let written = builder(Values::Plain, &sections.collect::<Vec<_>>()).finish();
+    let texts = texts(&written);
+    let badge = |at| {
+        let page = format!("https://e.org/{at}");
+        format!("  - {{name: b{at}, link_url: {page}, image_url: {page}}}\n")
+    };
+    let badges: String = (0..6).map(badge).collect();
+    let profile = format!("kind: Profile\nname: badges\nbadges:\n{badges}");
+    assert!(texts["acme.yaml"].starts_with(&format!("{profile}---\nkind: Project\n")));
+    let project = "kind: Project\npath: acme/b/z\nuses: [badges]\nlabels:\n  - {name: acme/b/z, color: '#ff0000'}\n";
+    assert_eq!(texts["acme/b.yaml"], project);
+    assert!(!texts["acme/c.yaml"].contains("uses"));
+}
+
+#[test]
+fn a_comment_of_many_documents_is_written_once() {
+    let mut builder = builder(Values::Plain, &[]);
+    for path in ["acme/a", "acme/b", "acme/c", "acme/d"] {
+        let mut live = live(path, &json!({"settings": {"description": path}}));
+        live.sections.insert("variables", LiveEntries::Partial("no answer".into()));
+        builder.add(Scope::Project, path, &live, &Names::default());
+    }
+    let written = builder.finish();
+    let text = texts(&written)["acme.yaml"];
+    assert_eq!(text.matches("variables (").count(), 1, "{text}");
+    assert!(text.contains("variables (no answer); also in 3 other documents\n"), "{text}");
+}
+
+#[test]
+fn what_all_top_level_groups_have_is_written_once() {
+    let paths = ["one/a", "one/b", "two/c", "two/d"];
+    let settings = json!({"settings": {
+        "visibility": "internal", "merge_method": "ff", "lfs_enabled": false, "topics": ["a"],
+    }});
+    let written = builder(Values::Plain, &paths.map(|path| (path, settings.clone()))).finish();
+    let texts = texts(&written);
+    assert!(texts["defaults.yaml"].starts_with("kind: Defaults\nmatch: {path: '**'}\n"));
+    assert_eq!(texts["one.yaml"], "kind: Project\npaths: [one/a, one/b]\n");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn sharing_loses_no_declaration(
+        projects in prop::collection::vec((0..3_usize, 0..4_usize, 0..4_usize, any::<bool>()), 1..12),
+    ) {
+        let paths: Vec<_> =
+            projects.iter().enumerate().map(|(at, of)| format!("g{}/p{at}", of.0)).collect();
+        let sections = projects.iter().map(|(_, badges, method, has_label)| {
+            let mut sections = with_badges("same", badges * 4);
+            if !has_label {
+                sections["labels"] = json!([]);
+            }
+            let method = ["merge", "ff", "rebase_merge", "ff"][*method];
+            sections["settings"] = json!({"merge_method": method, "lfs_enabled": *has_label});
+            sections
+        });
+        let projects: Vec<_> = paths.iter().map(String::as_str).zip(sections).collect();
+        let [apart, shared] = [false, true].map(|defaults| {
+            let mut builder = builder(Values::Plain, &projects);
+            builder.settings.defaults = defaults;
+            let files = builder.finish().files.into_iter();
+            let files = files.map(|file| (file.path.into(), file.text));
+            let today = jiff::civil::date(2026, 11, 1);
+            manifest::load_texts(files, today, &Config::default()).unwrap()
+        });
+        prop_assert_eq!(apart.containers.len(), shared.containers.len());
+        for (apart, shared) in apart.containers.iter().zip(&shared.containers) {
+            prop_assert_eq!(&apart.path, &shared.path);
+            let [apart, shared] = [apart, shared].map(desired::declared_values);
+            for (entry, fields) in apart {
+                // What is shared may declare a preset of the service besides.
+                for (name, value) in fields {
+                    prop_assert_eq!(shared.get(&entry).and_then(|of| of.get(&name)), Some(&value));
+                }
+            }
+        }
+    }
 }
 
 #[test]

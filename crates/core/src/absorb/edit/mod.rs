@@ -4,6 +4,7 @@
 //! other: each applies to the result of the one before. This module does not interpret the edited
 //! text; the caller reads it again.
 
+mod copy;
 mod pass;
 
 use std::{collections::HashMap, ops::Range};
@@ -18,6 +19,7 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue, Parsed},
 };
 
+pub(super) use copy::copy_document;
 pub(super) use pass::apply_all;
 
 /// The new value of a key.
@@ -65,7 +67,7 @@ pub(super) enum TextEdit {
         comment: Option<String>,
         order: Vec<&'static str>,
     },
-    /// Removes an item from the list with `key` in the mapping `at`.
+    /// Removes an item from the list, or an entry from the mapping, with `key` in the mapping `at`.
     Remove { at: Pointer, key: String, item: usize },
 }
 
@@ -340,7 +342,8 @@ impl YamlText<'_> {
         let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
         let is_same =
             remaining.len() <= new.len() && remaining.iter().copied().eq(&new[..remaining.len()]);
-        let (last, dash) = (list.items().last()?, self.item_dash(list.items().last()?));
+        let last = list.items().last()?;
+        let dash = self.dash_before(last.span.start);
         if remaining.is_empty() || !is_same {
             return None;
         }
@@ -354,7 +357,7 @@ impl YamlText<'_> {
         let at = self.line_end(self.node_end(last));
         let mut ranges = vec![(at..at, added.concat())];
         for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !new.contains(old)) {
-            match self.item_lines(item) {
+            match self.item_lines(list, item.span.start..self.node_end(item)) {
                 // Remove the preceding line feed, so that text appended to the last line stays
                 // separate.
                 Ok(lines) => ranges.push((lines, String::new())),
@@ -435,14 +438,14 @@ impl YamlText<'_> {
             let entry = writer::inline(&mapping_json(entry), true);
             return Ok(self.insert_in_brackets(list, Some(self.node_end(last)), &entry));
         }
-        let dash = self.item_dash(last);
+        let dash = self.dash_before(last.span.start);
         let dash =
             dash.ok_or_else(|| Self::no_edit("it is not written line by line", last.span.start))?;
         let lines = writer::entry(entry, about, self.column(dash));
         Ok(self.insert_lines(self.node_end(last), &lines))
     }
 
-    /// Removes an item from a list.
+    /// Removes an item from a list, or an entry from a mapping.
     fn remove_item(
         self,
         map: &Node,
@@ -451,36 +454,45 @@ impl YamlText<'_> {
         at: usize,
     ) -> Result<Changes, NoEdit> {
         self.check_written(list)?;
-        let items = list.items();
-        let item = items.get(at).ok_or_else(|| self.misplaced_error(list.span.start))?;
-        if items.len() == 1 {
-            return self.replace_value(map, key, list, &New::List(Vec::new()));
+        let item =
+            self.item_range(list, at).ok_or_else(|| self.misplaced_error(list.span.start))?;
+        let next = self.item_range(list, at + 1);
+        let before = at.checked_sub(1).and_then(|at| self.item_range(list, at));
+        if !self.is_flow(list) && (next.is_some() || before.is_some()) {
+            return Ok(vec![(self.item_lines(list, item)?, String::new())]);
         }
-        if !self.is_flow(list) {
-            return Ok(vec![(self.item_lines(item)?, String::new())]);
-        }
-        let range = match (items.get(at + 1), at.checked_sub(1).and_then(|at| items.get(at))) {
-            (Some(next), _) => item.span.start..next.span.start,
-            (None, Some(before)) => self.node_end(before)..self.node_end(item),
-            (None, None) => item.span.start..self.node_end(item),
+        let range = match (next, before) {
+            (Some(next), _) => item.start..next.start,
+            (None, Some(before)) => before.end..item.end,
+            (None, None) => return self.replace_value(map, key, list, &New::List(Vec::new())),
         };
         Ok(vec![(range, String::new())])
     }
 
-    /// The lines of a list item, from the line feed before them.
-    fn item_lines(self, item: &Node) -> Result<Range<usize>, NoEdit> {
-        let stuck = Self::no_edit("it is not written line by line", item.span.start);
-        let Some(dash) = self.item_dash(item) else { return Err(stuck) };
-        let Some(before) = self.0[..self.line_start(dash)].strip_suffix('\n') else {
-            return Err(stuck);
-        };
-        let before = before.strip_suffix('\r').unwrap_or(before);
-        Ok(before.len()..self.line_end(self.node_end(item)))
+    /// The range of an item of a list, or of an entry of a mapping.
+    fn item_range(self, list: &Node, at: usize) -> Option<Range<usize>> {
+        let item = list.items().get(at).map(|item| item.span.start..self.node_end(item));
+        item.or_else(|| {
+            let (key, value) = list.entries().get(at)?;
+            Some(key.span.start..self.entry_end(key, value))
+        })
     }
 
-    /// The dash of an item, if it is the first thing in its line.
-    fn item_dash(self, item: &Node) -> Option<usize> {
-        let before = self.0[..item.span.start].trim_end();
+    /// The lines of an `item` of a list or mapping, from the line feed before them.
+    fn item_lines(self, list: &Node, item: Range<usize>) -> Result<Range<usize>, NoEdit> {
+        let is_mapping = matches!(list.data, NodeValue::Map(_));
+        let start = if is_mapping { Some(item.start) } else { self.dash_before(item.start) };
+        let before = start.and_then(|start| self.0[..self.line_start(start)].strip_suffix('\n'));
+        let Some(before) = before else {
+            return Err(Self::no_edit("it is not written line by line", item.start));
+        };
+        let before = before.strip_suffix('\r').unwrap_or(before);
+        Ok(before.len()..self.line_end(item.end))
+    }
+
+    /// The dash of the item at the byte `start`, if it is the first thing in its line.
+    fn dash_before(self, start: usize) -> Option<usize> {
+        let before = self.0[..start].trim_end();
         let dash = before.strip_suffix('-')?.len();
         self.0[self.line_start(dash)..dash].trim().is_empty().then_some(dash)
     }

@@ -123,5 +123,7 @@ impl Pass {
 /// The number of items in the list with `key` at `at`.
 fn item_count(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
     let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
-    document.and_then(|node| written_entry(node, key)).map_or(0, |(_, list)| list.items().len())
+    document
+        .and_then(|node| written_entry(node, key))
+        .map_or(0, |(_, list)| list.children().count())
 }

@@ -59,6 +59,7 @@ fn merge_rules(
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
         is_named: true,
+        is_shared: false,
         life: ContainerLife::default(),
         body: LayerBody::default(),
     };

@@ -14,10 +14,10 @@
 //! Containers that a rule includes (`undeclared: include`) have no document of their own. Only the
 //! service knows their paths; offline, the rules are checked at invented ones ([`include`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    faults::{Faults, NodePosition, texts, words},
+    faults::{Faults, LocatedFault, NodePosition, texts, words},
     parallel::map_parallel,
     read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
@@ -79,6 +79,7 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -
         layered.traces.extend(trace);
         layered.faults.items.extend(faults.items);
     }
+    drop_used_params(&layered.containers, &mut layered.faults);
     check_shared_secrets(&layered.containers, &mut layered.faults);
     include::check_invented_paths(&rules, &mut layered);
     rules.report_idle(&layered.containers, &mut layered.faults);
@@ -119,6 +120,15 @@ fn merge_container(
     }
     let trace = document.map(|document| Trace::new(&layers, &document, container.clone()));
     (container, trace, faults)
+}
+
+/// Drops faults about parameters of a document with several paths that one of these uses.
+fn drop_used_params(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
+    let shared = containers.iter().filter(|container| container.is_shared);
+    let used = shared.flat_map(|container| container.body.params.values());
+    let used: BTreeSet<_> = used.map(|param| &param.origin).collect();
+    let is_param = |fault: &LocatedFault<NodePosition>| fault.code == texts::IDLE_PARAM[1];
+    faults.items.retain(|fault| !(is_param(fault) && used.contains(&fault.position.origin)));
 }
 
 /// Reports templates in two groups or projects that result in the same secret name: one would get

@@ -140,6 +140,9 @@ impl MaskWalk<'_> {
         let snake_name = text::snake_case(&key.name);
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&snake_name));
+        // Of values below names that are free, only mappings are known.
+        let free = schema.get("additionalProperties").filter(|free| free.is_object());
+        let property = property.or(free.filter(|free| free.get("properties").is_some()));
         match property.map(|property| (property, Field::from_schema(property).secrecy())) {
             Some((property, Secrecy::Open))
                 if !self.is_misplaced || self.shown_names().contains(&key.name) =>
@@ -151,11 +154,12 @@ impl MaskWalk<'_> {
             }
             // An unknown field, or one in a wrong place whose value is valid for the right place. `true` is
             // never a secret.
-            None if self.is_harmless_unknown(key, value, schema)
-                || is_plain_scalar(value)
-                    && schema.get("properties").is_some()
-                    && (self.shown_names().contains(&key.name)
-                        || matches!(value.data, NodeValue::Null | NodeValue::Bool(_))) =>
+            None if free.is_none()
+                && (self.is_harmless_unknown(key, value, schema)
+                    || is_plain_scalar(value)
+                        && schema.get("properties").is_some()
+                        && (self.shown_names().contains(&key.name)
+                            || matches!(value.data, NodeValue::Null | NodeValue::Bool(_)))) =>
             {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 match &value.data {

@@ -6,12 +6,14 @@ use super::{
     super::schema::OLD_UNLISTED,
     Document, DocumentReader,
     document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
-    extra, templates,
+    extra,
+    paths::{DocumentPath, PATHS},
+    templates,
     unfilled::TextPlace,
 };
 use crate::{
     catalogue::{self, words},
-    desired::{self, ContainerLife, Declared, PROJECTS_KEY, Unlisted},
+    desired::{ContainerLife, Declared, EntryPresence, PROJECTS_KEY, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
@@ -36,14 +38,23 @@ impl FoundFields<'_> {
 }
 
 impl DocumentReader<'_, '_> {
-    /// The content of `document`, which is about a group or project.
-    pub(super) fn read_container(&mut self, document: &Node) -> Option<Document> {
-        let (key, node) = document.get("path")?;
-        let path = self.with_key_origin(key, node.text()?.into());
+    /// The content of `document`, which is about a group or project, or about several.
+    pub(super) fn read_containers(&mut self, document: &Node) -> Vec<Document> {
+        let paths = self.read_paths(document);
+        if paths.is_empty() {
+            return Vec::new();
+        }
         let (scope, is_named) = (self.scope, self.is_named);
-        let body = self.read_body(document);
-        let life = self.read_life(document);
-        Some(Document::Container(Box::new(DeclaredContainer { scope, path, is_named, life, body })))
+        let is_shared = document.get(PATHS).is_some();
+        let (body, state) = (self.read_body(document), self.read_state(document));
+        let bodies = std::iter::repeat_n(body, paths.len());
+        let containers = paths.into_iter().zip(bodies).map(|(at_path, mut body)| {
+            let DocumentPath { path, previously, params } = at_path;
+            body.params.extend(params);
+            let life = ContainerLife { previously, state: state.clone(), ..Default::default() };
+            DeclaredContainer { scope, path, is_named, is_shared, life, body }
+        });
+        containers.map(|container| Document::Container(Box::new(container))).collect()
     }
 
     /// The sections of `document`, and how they combine with other layers.
@@ -76,14 +87,12 @@ impl DocumentReader<'_, '_> {
         body
     }
 
-    /// The changes of the whole container.
-    fn read_life(&self, document: &Node) -> ContainerLife {
-        let previously = self.read_names(&document["previously"]);
-        let state = document.get("state").map(|(key, state)| match state.text() {
-            Some("absent") => self.with_key_origin(key, desired::EntryPresence::Absent),
-            _ => self.with_key_origin(key, desired::EntryPresence::Present),
-        });
-        ContainerLife { previously, state, ..ContainerLife::default() }
+    /// Whether the group or project must exist.
+    fn read_state(&self, document: &Node) -> Option<Sourced<EntryPresence>> {
+        let (key, state) = document.get("state")?;
+        let is_absent = state.text() == Some("absent");
+        let presence = if is_absent { EntryPresence::Absent } else { EntryPresence::Present };
+        Some(self.with_key_origin(key, presence))
     }
 
     fn read_section(

@@ -40,6 +40,8 @@ pub(in crate::manifest) struct DeclaredContainer {
     pub(in crate::manifest) path: Sourced<Arc<str>>,
     /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
+    /// Whether its document declares others, too.
+    pub(in crate::manifest) is_shared: bool,
     /// The changes of the whole container.
     pub(in crate::manifest) life: ContainerLife,
     pub(in crate::manifest) body: LayerBody,

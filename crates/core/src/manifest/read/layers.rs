@@ -92,7 +92,7 @@ impl DocumentReader<'_, '_> {
         Uses { origin: self.origin(key.span.start), adds_to_lower: added_names.is_some(), names }
     }
 
-    fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
+    pub(super) fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
             let value = match (&node.data, parse_reference(node)) {

@@ -37,6 +37,7 @@ pub(super) mod document;
 mod extra;
 pub(super) mod files;
 pub(super) mod layers;
+pub(super) mod paths;
 pub(super) mod templates;
 mod unfilled;
 
@@ -80,7 +81,7 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> ReadFile {
         parsed.documents.iter().filter(|document| document.data != NodeValue::Null).collect();
     let documents: Vec<_> = nodes
         .iter()
-        .filter_map(|node| read_document(node, &source, file.is_named, &mut findings))
+        .flat_map(|node| read_documents(node, &source, file.is_named, &mut findings))
         .collect();
     let described = nodes.iter().filter(|node| node.get("homes").is_some());
     let described = described.filter_map(|node| Some(node["section"].text()?.to_owned()));
@@ -149,18 +150,18 @@ struct DocumentReader<'r, 's> {
     findings: &'r mut Findings,
 }
 
-/// The content of the document `node`.
-fn read_document(
+/// The content of the document `node`: several documents if it has several paths.
+fn read_documents(
     node: &Node,
     source: &SourceText<'_>,
     is_named: bool,
     findings: &mut Findings,
-) -> Option<Document> {
+) -> Vec<Document> {
     if !matches!(node.data, NodeValue::Map(_)) {
         report_no_mapping(node, findings);
-        return None;
+        return Vec::new();
     }
-    let kind = read_kind(node, source, findings)?;
+    let Some(kind) = read_kind(node, source, findings) else { return Vec::new() };
     let is_profile = matches!(kind, DocumentKind::Profile(_));
     let document_without_forms =
         kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
@@ -175,12 +176,13 @@ fn read_document(
     };
     let mut reader =
         DocumentReader { source, is_named, scope, layer, refused_pointers: refused, findings };
-    match kind {
-        DocumentKind::Container(_) => reader.read_container(node),
+    let document = match kind {
+        DocumentKind::Container(_) => return reader.read_containers(node),
         DocumentKind::Defaults(_) => reader.read_defaults(node),
         DocumentKind::Profile(_) => reader.read_profile(node),
         DocumentKind::Acknowledge => Some(reader.read_acknowledge(node)),
-    }
+    };
+    document.into_iter().collect()
 }
 
 /// Reports a document that is no mapping.

@@ -6,7 +6,7 @@
 //! value itself. Schemas see a tree without templates, with the items of such a list form as a
 //! plain list. The result of a template is checked when it is filled in.
 
-use super::container::parse_reference;
+use super::{container::parse_reference, paths::PATHS};
 use crate::{
     catalogue,
     field::Scope,
@@ -67,9 +67,9 @@ pub(super) fn remove_forms(
     scope: Scope,
     allows_added_profiles: bool,
 ) -> Option<Node> {
-    if !has_form(document)
-        && document["params"].children().all(|param| parse_reference(param).is_none())
-    {
+    let params = std::iter::once(&document["params"]).chain(document[PATHS].children());
+    let mut params = params.flat_map(Node::children);
+    if !has_form(document) && params.all(|param| parse_reference(param).is_none()) {
         return None;
     }
     let mut document = document.clone();
@@ -81,7 +81,11 @@ pub(super) fn remove_forms(
             {
                 return close_list(&Json::Null, node);
             }
-            (None, "params") => retain_entries(node, |_, param| parse_reference(param).is_none()),
+            (None, "params") => remove_references(node),
+            (None, PATHS) => retain_entries(node, |_, params| {
+                remove_references(params);
+                true
+            }),
             (None, _) => {}
         }
         true
@@ -107,6 +111,11 @@ fn retain_entries(node: &mut Node, mut accept: impl FnMut(&MappingKey, &mut Node
     if let NodeValue::Map(entries) = &mut node.data {
         entries.retain_mut(|(key, value)| accept(key, value));
     }
+}
+
+/// Removes the parameters that are references.
+fn remove_references(params: &mut Node) {
+    retain_entries(params, |_, param| parse_reference(param).is_none());
 }
 
 /// Closes the fields of a section.

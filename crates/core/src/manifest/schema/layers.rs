@@ -19,10 +19,15 @@ pub(super) fn layering_keys(usage: SchemaUse) -> Object {
     let mut keys = document_part("any");
     if usage == SchemaUse::Editing {
         add_forms(&mut keys["uses"]);
-        let param = &mut keys["params"]["additionalProperties"];
-        *param = json!({"anyOf": [param.take(), schema::schema_of::<Reference>().to_value()]});
+        accept_references(&mut keys["params"]);
     }
     keys
+}
+
+/// Lets the parameters of `params` be references to secrets.
+pub(super) fn accept_references(params: &mut Json) {
+    let param = &mut params["additionalProperties"];
+    *param = json!({"anyOf": [param.take(), schema::schema_of::<Reference>().to_value()]});
 }
 
 /// `ignore_layers: [SECTION, ...]`, or `true`.

@@ -248,15 +248,22 @@ impl DocumentKind {
         let name = self.name();
         let mut properties = Object::from_iter([("kind".to_owned(), kind_property(name))]);
         properties.extend(document_part(name));
+        if let Some(paths) = properties.get_mut("paths").filter(|_| usage == SchemaUse::Editing) {
+            layers::accept_references(&mut paths["additionalProperties"]);
+        }
         properties.extend(layers::layering_keys(usage));
         properties.extend(sections);
-        json!({
+        let mut schema = json!({
             "description": document_part("descriptions")[name],
             "type": "object",
             "properties": properties,
             "required": document_part("required")[name],
             "additionalProperties": false,
-        })
+        });
+        if let (Self::Container(_), Some(schema)) = (self, schema.as_object_mut()) {
+            schema.extend(document_part("one_path"));
+        }
+        schema
     }
 
     /// The schema of the keys that identify the kind.

@@ -42,7 +42,21 @@ fn paths(n: usize, start: &str) -> Vec<String> {
 /// Parts of a file that can be numerous.
 type Shape = (&'static str, fn(usize) -> Vec<Json>);
 
-const SHAPES: [Shape; 32] = [
+const SHAPES: [Shape; 35] = [
+    ("paths of a document", |n| {
+        let variables = [json!({"key": "A"}), json!({"key": "B", "value": {"text": "{name}"}})];
+        vec![json!({"kind": "Project", "paths": paths(n, "acme/p"), "variables": variables})]
+    }),
+    ("paths with parameters", |n| {
+        let at_paths = paths(n, "acme/p").into_iter().map(|path| (path, json!({"port": 1})));
+        let variables = [json!({"key": "A", "value": {"text": "{port}"}})];
+        vec![
+            json!({"kind": "Project", "paths": at_paths.collect::<Json>(), "variables": variables}),
+        ]
+    }),
+    ("paths of a faulty document", |n| {
+        vec![json!({"kind": "Project", "paths": paths(n, "acme/p"), "variables": [{"key": "A B"}]})]
+    }),
     ("projects", |n| projects(n, |i| json!({"variables": [{"key": format!("V{i}")}]}))),
     ("entries", |n| with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}")})))),
     ("hooks", |n| with_entries("hooks", &repeat(n, |i| json!({"url": format!("https://h/{i}")})))),

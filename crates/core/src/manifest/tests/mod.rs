@@ -19,6 +19,7 @@ mod growth;
 mod include;
 mod layers;
 mod lints;
+mod paths;
 mod properties;
 mod references;
 mod roots;

@@ -5,7 +5,7 @@ use proptest::{prelude::*, sample::Index};
 use super::*;
 
 /// Documents with every type of content, as JSON.
-fn documents() -> Vec<Json> {
+pub(super) fn documents() -> Vec<Json> {
     let document = |i: usize| {
         json!({
             "kind": "Project", "path": format!("acme/p{i}"),

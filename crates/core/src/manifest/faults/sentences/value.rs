@@ -69,7 +69,8 @@ impl SchemaPosition<'_> {
     /// True if a document requires it.
     pub(super) fn is_required(&self) -> bool {
         let parent = self.parent.map_or(self.root, |(_, schema)| schema);
-        let required = parent["required"].as_array().into_iter().flatten();
+        let required = [&parent["required"], &parent["then"]["required"]];
+        let required = required.into_iter().filter_map(Json::as_array).flatten();
         self.key.is_some_and(|key| {
             required.clone().any(|name| *name == key.name) || self.is_identity(&key.name)
         })

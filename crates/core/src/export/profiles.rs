@@ -1,0 +1,128 @@
+//! Moves what three or more projects, or groups, have in common into profiles.
+//!
+//! What is shared is an entry of a section that is a list, or a field of one that is a mapping, as in
+//! [`defaults`](super::defaults), which move first. What the same documents have is one profile. It
+//! is made only if it saves lines, so the choice depends only on the documents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    defaults::{
+        MIN_SAVED_LINES, SharedKey, add_entry, line_count, replace_values, shareable_values,
+    },
+    document::{DocEntry, ExportedDocument, ExportedRule},
+};
+use crate::{
+    address::group_of,
+    field::Scope,
+    kind::{Section, Shape},
+    steps,
+    yaml::write::Item,
+};
+
+/// The minimum number of documents that use a profile.
+const FEWEST_USERS: usize = 3;
+
+/// The lines of a profile without its sections.
+const LINES_OF_PROFILE: u64 = 3;
+
+/// A value of several documents.
+struct RepeatedValue {
+    section: Section,
+    key: SharedKey,
+    entry: DocEntry,
+}
+
+/// Moves what several `documents` of `scope` have in common into the returned profiles.
+pub(super) fn extract_profiles(
+    documents: &mut [ExportedDocument],
+    scope: Scope,
+) -> Vec<ExportedRule> {
+    let mut by_users: BTreeMap<Vec<usize>, Vec<RepeatedValue>> = BTreeMap::new();
+    for (value, users) in find_repeated_values(documents, scope) {
+        by_users.entry(users).or_default().push(value);
+    }
+    let (mut profiles, mut names) = (Vec::new(), BTreeSet::new());
+    let mut moved: BTreeMap<usize, BTreeSet<SharedKey>> = BTreeMap::new();
+    for (users, values) in by_users {
+        let lines: u64 = values.iter().map(|value| line_count(value.section, &value.entry)).sum();
+        let new_lines = users.iter().filter(|user| documents[**user].uses.is_empty()).count();
+        let costs = lines + LINES_OF_PROFILE + new_lines as u64;
+        if (lines * users.len() as u64).saturating_sub(costs) < MIN_SAVED_LINES {
+            continue;
+        }
+        let name = name_profile(&values, &names);
+        for user in &users {
+            documents[*user].uses.push(name.clone());
+            let keys = values.iter().map(|value| value.key.clone());
+            moved.entry(*user).or_default().extend(keys);
+        }
+        let group = common_group(users.iter().map(|user| &*documents[*user].path));
+        let mut sections = Vec::new();
+        for RepeatedValue { section, entry, .. } in values {
+            add_entry(&mut sections, section, entry);
+        }
+        let head = [Item::value("kind", "Profile"), Item::value("name", &*name)];
+        profiles.push(ExportedRule::new(scope, group, head, sections));
+        names.insert(name);
+    }
+    for (user, keys) in moved {
+        replace_values(&mut documents[user], &keys, Vec::new());
+    }
+    profiles
+}
+
+/// The values that several documents have, with the positions of these.
+fn find_repeated_values(
+    documents: &[ExportedDocument],
+    scope: Scope,
+) -> impl Iterator<Item = (RepeatedValue, Vec<usize>)> {
+    let mut all: BTreeMap<String, (RepeatedValue, Vec<usize>)> = BTreeMap::new();
+    for (at, document) in documents.iter().enumerate().filter(|(_, of)| of.scope == scope) {
+        for content in &document.sections {
+            let section = content.section;
+            if matches!(section.shape, Shape::Switch | Shape::Container) {
+                continue;
+            }
+            for (key, entry) in
+                content.entries.iter().flat_map(|entry| shareable_values(section, entry))
+            {
+                steps::step();
+                if entry.state.is_some() {
+                    continue;
+                }
+                let text = format!("{key:?} {entry:?}");
+                let new = || (RepeatedValue { section, key, entry }, Vec::new());
+                let (_, users) = all.entry(text).or_insert_with(new);
+                users.push(at);
+            }
+        }
+    }
+    all.into_values().filter(|(_, users)| users.len() >= FEWEST_USERS)
+}
+
+/// A name for a profile with `values`, after their sections.
+fn name_profile(values: &[RepeatedValue], taken: &BTreeSet<String>) -> String {
+    let sections: BTreeSet<_> = values.iter().map(|value| value.section.section).collect();
+    let sections: Vec<_> = sections.into_iter().collect();
+    let base = match &sections[..] {
+        [one] => (*one).to_owned(),
+        [one, other] => format!("{one}-{other}"),
+        [one, ..] => format!("{one}-and-more"),
+        [] => "shared".to_owned(),
+    };
+    let numbered = (2..).map(|number| format!("{base}-{number}"));
+    let mut names = std::iter::once(base.clone()).chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or(base)
+}
+
+/// The path of the innermost group above all `paths`; empty if there is none.
+fn common_group<'p>(mut paths: impl Iterator<Item = &'p str>) -> String {
+    let mut common = paths.next().and_then(group_of).unwrap_or_default();
+    for path in paths {
+        while !common.is_empty() && !path.starts_with(&format!("{common}/")) {
+            common = group_of(common).unwrap_or_default();
+        }
+    }
+    common.to_owned()
+}

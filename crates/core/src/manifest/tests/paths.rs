@@ -1,0 +1,104 @@
+//! Tests of documents with several paths.
+
+use proptest::prelude::*;
+
+use super::{properties::documents, *};
+use crate::{desired::declared_values, value::Object};
+
+/// The declarations of `documents`, together with rules and acknowledgements.
+fn declared(documents: &[Json]) -> Desired {
+    let others = self::documents().into_iter().filter(|document| document["kind"] != "Project");
+    let texts =
+        others.chain(documents.iter().cloned()).map(|document| format!("---\n{document}\n"));
+    let loaded = load_files(&[("a.yaml", &texts.collect::<String>())]);
+    let faults = loaded.diagnostics.render(DiagnosticStyle::default());
+    loaded.desired.unwrap_or_else(|| panic!("{faults}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn moving_projects_into_paths_changes_nothing(
+        body in 0..4_usize,
+        has_rules in any::<bool>(),
+        at_paths in prop::collection::vec((any::<bool>(), 0..4_u8), 1..6),
+    ) {
+        let mut body = documents()[body].clone();
+        let body = body.as_object_mut().unwrap();
+        body.shift_remove("path");
+        body.insert("params".into(), json!({"name_of": "shared", "port": 5}));
+        let top = if has_rules { "acme" } else { "elsewhere" };
+        let (mut apart, mut paths) = (Vec::new(), Object::new());
+        for (at, (is_moved, port)) in at_paths.iter().enumerate() {
+            let path = format!("{top}/p{at}");
+            let mut one = body.clone();
+            one.insert("path".into(), json!(path));
+            let mut written = Object::new();
+            if *is_moved {
+                let former = json!([format!("{top}/former{at}")]);
+                one.insert("previously".into(), former.clone());
+                written.insert("previously".into(), former);
+            }
+            if *port > 0 {
+                one["params"]["port"] = json!(port);
+                written.insert("port".into(), json!(port));
+            }
+            apart.push(Json::Object(one));
+            let is_empty = written.is_empty();
+            paths.insert(path, if is_empty { Json::Null } else { written.into() });
+        }
+        let is_list = paths.values().all(Json::is_null);
+        let names: Json = paths.keys().map(String::as_str).collect();
+        let mut together = body.clone();
+        together.insert("paths".into(), if is_list { names } else { paths.into() });
+        let [apart, together] = [declared(&apart), declared(&[together.into()])];
+        prop_assert_eq!(facts(&apart), facts(&together));
+        for (one, other) in apart.containers.iter().zip(&together.containers) {
+            prop_assert_eq!(declared_values(one), declared_values(other));
+            prop_assert!(one.former_paths().eq(other.former_paths()));
+        }
+    }
+}
+
+#[test]
+fn origins_are_in_the_body_and_at_the_path() {
+    let text = "\
+kind: Project
+paths:
+  acme/a: {port: 1}
+  acme/b:
+    previously: [acme/old]
+params: {port: 2}
+settings: {description: {text: '{port}'}}
+";
+    let containers = containers(text);
+    let places: Vec<_> = containers.iter().map(|of| (of.origin.line, of.origin.column)).collect();
+    assert_eq!(places, [(3, 3), (4, 3)]);
+    let described = containers.iter().map(|of| of.setting("settings", "description").unwrap());
+    let described: Vec<_> = described.map(|field| (field.value, field.origin.line)).collect();
+    assert_eq!(described, [("1".into(), 7), ("2".into(), 7)]);
+    assert_eq!(containers[1].lifecycle.previously[0].origin.line, 5);
+}
+
+#[test]
+fn a_fault_of_the_body_is_told_once() {
+    let project = |body: &str| format!("kind: Project\npaths: [acme/a, acme/b, acme/c]\n{body}");
+    for (body, expected) in [
+        ("variables: [{key: A B}]\n", &[("pattern", 3)][..]),
+        ("variables: [{key: A}, {key: A}]\n", &[("duplicate-entry", 3)]),
+        ("variables: [{key: A, value: {text: '{x}'}}]\n", &[("template", 3)]),
+        ("unlisted: {hooks: delete}\n", &[("unlisted", 3)]),
+        ("params: {port: 1}\n", &[("idle-rule", 3)]),
+    ] {
+        assert_eq!(faults(&[("a.yaml", &project(body))]), expected, "{body}");
+    }
+}
+
+#[test]
+fn a_parameter_is_used_if_one_of_the_paths_uses_it() {
+    let rule =
+        "kind: Defaults\nmatch: {path: acme/a}\nvariables: [{key: A, value: {text: '{port}'}}]\n";
+    let document = "kind: Project\npaths: [acme/a, acme/b]\nparams: {port: 1}\n";
+    assert_eq!(faults(&[("a.yaml", document), ("b.yaml", rule)]), []);
+}
