@@ -32,7 +32,8 @@ pub(super) use super::super::store::protection::{
 };
 pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, CommitAction, GitRef, Repository, RepositoryFile, TAGS, id_of, is_ref_name,
+    BRANCHES, Commit, CommitAction, GitRef, RefKind, Repository, RepositoryFile, TAGS, id_of,
+    is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::User;

@@ -32,7 +32,8 @@ const VARIABLES: Collection = Collection {
     required: &["key", "value"],
     fields: &FIELDS,
     limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::model("base", text))),
-    scope: |_, call| scope(call),
+    closed_by: &[PIPELINES],
+    scope: |_, call| GroupOrProject::writable_by(call, [MAINTAINER, OWNER]),
     find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
     complete,
     // Project variables have no time of change.
@@ -118,18 +119,6 @@ fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let namesakes = VARIABLES.rows.with(call, call.scope.holder(), "key", variable.text("key"))?;
     let scope = variable.text(ENVIRONMENT);
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == scope))
-}
-
-/// The project or group, for callers who manage it. A project is closed while its CI/CD is
-/// disabled, also for reads.
-fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::writable_by(call, [MAINTAINER, OWNER])?;
-    match &scope {
-        GroupOrProject::Project(project) if call.are_off(project, PIPELINES)? => {
-            Err(ErrorResponse::forbidden())
-        }
-        _ => Ok(scope),
-    }
 }
 
 /// The feature of a project that pipelines, and what they use, need.
