@@ -72,8 +72,8 @@ use progress::Progress;
 use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
-    BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
-    into_manifests, may_write, require_match,
+    AccessArgs, BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder,
+    SessionSource, into_manifests, may_write, require_match,
 };
 use signal::unless_signalled;
 

@@ -105,8 +105,8 @@ impl Progress {
         thread::spawn(move || {
             repeat_until(&ended, LINE_INTERVAL, || {
                 let done = finished.load(Ordering::Relaxed);
-                let left = remaining.after(done);
-                output.eprint(&format!("{verb} {done} of {total} {noun}{left}\n"));
+                let estimate = remaining.after(done);
+                output.eprint(&format!("{verb} {done} of {total} {noun}{estimate}\n"));
             });
         });
         Self::Lines(counter, sender)

@@ -296,7 +296,8 @@ impl Tester {
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
-        let args = SessionArgs::selecting(self.folder.path(), &[], &self.connect, Vec::new());
+        let access = self.connect.clone().into();
+        let args = SessionArgs::selecting(self.folder.path(), &access, Vec::new());
         let opening = SessionBuilder::new(&args);
         let session = opening.with(manifests, surroundings.today, cx).await?;
         let client = session.observer.client();

@@ -193,7 +193,7 @@ pub(super) struct SelftestReport<'a> {
     /// How many kinds and fields were tried.
     tried: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
-    left_out: [Vec<(Trial, String)>; 2],
+    untested: [Vec<(Trial, String)>; 2],
 }
 
 const REFUSED: &str = "the service refuses it";
@@ -206,23 +206,23 @@ impl<'a> SelftestReport<'a> {
         found: &'a Deviations,
         expected: Option<&'a Deviations>,
     ) -> Self {
-        let (tried, left_out) = setup.extent();
+        let (tried, untested) = setup.extent();
         let fields = tried.iter().filter(|trial| trial.field.is_some()).count();
-        let (left_out_fields, left_out_kinds) =
-            left_out.into_iter().partition(|(trial, _)| trial.field.is_some());
+        let (untested_fields, untested_kinds) =
+            untested.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
             found,
             expected,
             tried: [tried.len() - fields, fields],
-            left_out: [left_out_kinds, left_out_fields],
+            untested: [untested_kinds, untested_fields],
         }
     }
 
     /// All findings, for a file.
     pub(super) fn full_text(&self) -> String {
         let mut text = self.head();
-        let [kinds, fields] = &self.left_out;
+        let [kinds, fields] = &self.untested;
         let line = |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
         text.extend(kinds.iter().map(line));
         for (scope, section) in &self.found.refused {
@@ -236,7 +236,7 @@ impl<'a> SelftestReport<'a> {
     /// What fits on a screen; `file` has the rest, if there is one.
     pub(super) fn screen(&self, file: Option<&Path>) -> String {
         let mut text = self.head();
-        let [kinds, fields] = &self.left_out;
+        let [kinds, fields] = &self.untested;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let refused = self.found.refused.iter().map(|_| REFUSED);
         for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused) {

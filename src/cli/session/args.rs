@@ -35,30 +35,34 @@ const HOLD_NAME: &str = "UNDRIFT_HOLD";
 pub(in crate::cli) struct SessionArgs {
     #[command(flatten)]
     pub(in crate::cli) dir: ManifestFolder,
+    #[command(flatten)]
+    pub(super) select: SelectArgs,
+    #[command(flatten)]
+    pub(super) access: AccessArgs,
+}
+
+/// The service, and what of the environment its manifests may use.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct AccessArgs {
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
     /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
     allow_env: Vec<String>,
     #[command(flatten)]
-    pub(super) select: SelectArgs,
-    #[command(flatten)]
-    pub(super) connect: ConnectArgs,
+    pub(in crate::cli) connect: ConnectArgs,
+}
+
+impl From<ConnectArgs> for AccessArgs {
+    fn from(connect: ConnectArgs) -> Self {
+        Self { connect, ..Self::default() }
+    }
 }
 
 impl SessionArgs {
     /// The options of a command that selects in its own way: `only` this, or everything.
-    pub(in crate::cli) fn selecting(
-        dir: &Path,
-        allow_env: &[String],
-        connect: &ConnectArgs,
-        only: Vec<Selector>,
-    ) -> Self {
-        Self {
-            dir: dir.to_owned().into(),
-            allow_env: allow_env.to_vec(),
-            select: SelectArgs { only, ..SelectArgs::default() },
-            connect: connect.clone(),
-        }
+    pub(in crate::cli) fn selecting(dir: &Path, access: &AccessArgs, only: Vec<Selector>) -> Self {
+        let select = SelectArgs { only, ..SelectArgs::default() };
+        Self { dir: dir.to_owned().into(), select, access: access.clone() }
     }
 
     /// The options of a run that applies `saved`: it selects the same part.
@@ -71,10 +75,7 @@ impl SessionArgs {
         dir: PathBuf,
     ) -> Result<Self, CommandError> {
         if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
-            return Err(CommandError::usage(
-                "`--only` and `--exclude` cannot be combined with a saved plan",
-            )
-            .help("leave them out, or save another plan with them"));
+            return Err(not_with_saved_plan("`--only` and `--exclude`"));
         }
         let select = SelectArgs {
             only: parse_selectors(&saved.only)?,
@@ -93,8 +94,8 @@ impl SessionArgs {
     /// UNDRIFT_ALLOW_ENV.
     pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, CommandError> {
         let (name, globs) = match env.get(ALLOW_NAME) {
-            _ if !self.allow_env.is_empty() => {
-                ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
+            _ if !self.access.allow_env.is_empty() => {
+                ("--allow-env", self.access.allow_env.iter().map(String::as_str).collect())
             }
             Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
             None => return Ok(Allowed::default()),
@@ -248,10 +249,7 @@ impl ChangeArgs {
     /// As for [`SessionArgs::of_saved`].
     pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, CommandError> {
         if !self.resend.is_empty() || self.limit.is_some() {
-            return Err(CommandError::usage(
-                "`--limit` and `--resend` cannot be combined with a saved plan",
-            )
-            .help("leave them out, or save another plan with them"));
+            return Err(not_with_saved_plan("`--limit` and `--resend`"));
         }
         Ok(Self { resend: parse_selectors(&saved.resend)?, ..self.clone() })
     }
@@ -260,6 +258,11 @@ impl ChangeArgs {
     pub(in crate::cli) fn resent(&self) -> Vec<String> {
         written_selectors(&self.resend)
     }
+}
+
+fn not_with_saved_plan(options: &str) -> CommandError {
+    CommandError::usage(format!("{options} cannot be combined with a saved plan"))
+        .help("leave them out, or save another plan with them")
 }
 
 fn written_selectors(selectors: &[Selector]) -> Vec<String> {

@@ -6,8 +6,7 @@ use jiff::civil::Date;
 
 use super::{
     BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, into_manifests,
-    preflight,
-    source::{LateTransport, OpenedSource},
+    preflight, source::OpenedSource,
 };
 use crate::{
     address::Address,
@@ -88,26 +87,30 @@ impl<'a> SessionBuilder<'a> {
         let (holds, over) = args::holds(&cx.env, today)?;
         cx.output.eprint_diagnostics(&over);
         let opened = self.source.open(self.args, &manifests, cx).await?;
-        let OpenedSource { target, live, has_token, client, secrets, transport } = opened;
         if let Some(saved) = &select.saved {
-            saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
+            saved.fits(&opened.target, jiff::Timestamp::now()).map_err(saved::unusable)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
-        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let token =
-            if has_token { preflight::token(&observer, today, &cx.output).await? } else { None };
+        let observer = Observer::connect(opened.client.clone()).await?;
+        let observer = observer.following(Arc::clone(&desired.moves));
+        let token = if opened.has_token {
+            preflight::token(&observer, today, &cx.output).await?
+        } else {
+            None
+        };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
         let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
-            transport.declare(&desired, &secrets);
+            opened.declare(&desired);
         }
         let mut unplanned = select.take_unplanned(&mut desired);
         unplanned.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
+        let OpenedSource { target, live, secrets, recorder, .. } = opened;
         let settings = plan::PlanSettings {
-            is_offline: matches!(transport, LateTransport::Offline(_)),
+            is_offline: live.is_some(),
             ..plan::PlanSettings::of(observer.caller().clone(), secrets, &desired)
         };
         let (_, reach) = limits(&config);
@@ -122,12 +125,9 @@ impl<'a> SessionBuilder<'a> {
             today,
             observer,
             extent: Extent { limit: self.changes.limit, reach, spares_drift: false },
-            concurrency: self.args.connect.in_flight(&config).most(),
+            concurrency: self.args.access.connect.in_flight(&config).most(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
-            recorder: match transport {
-                LateTransport::Recorder(recorder) => Some(recorder),
-                LateTransport::Service | LateTransport::Offline(_) => None,
-            },
+            recorder,
             compared: None,
         })
     }

@@ -11,9 +11,12 @@ use super::{Session, opening::limits};
 use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
-    cli::{RunContext, base::ResolvedBase},
+    cli::{
+        RunContext,
+        base::{BaseContent, ResolvedBase},
+    },
     desired::{Acknowledgement, Container, Desired, MatchedContainer, Roster},
-    diagnostic::{Diagnostic, Diagnostics},
+    diagnostic::Diagnostic,
     diff::Problem,
     live::Live,
     manifest::Config,
@@ -53,26 +56,10 @@ impl Session {
     ) -> Self {
         let mut comparison =
             BaseComparison { revision: found.revision, ..BaseComparison::default() };
-        let (mut base, mut config, mut acknowledgements) =
-            (Base::Unknown, Config::default(), Vec::new());
-        if let Some(content) = found.content {
-            let missing = missing_members(&self.desired, &content.desired);
-            config = content.config;
-            acknowledgements = content.desired.acknowledgements.clone();
-            let brought = match content.includes {
-                Some(includes) => includes.bring_in(content.desired, &mut { missing }),
-                None => Ok(content.desired),
-            };
-            match brought {
-                Ok(desired) => base = Base::of(desired.containers, &self.desired.containers),
-                Err(_) => {
-                    let why = "no base to compare with: its rules are not valid for a project that they include";
-                    let warning = Diagnostic::warning("base", why);
-                    let warnings: Diagnostics = std::iter::once(warning).collect();
-                    cx.output.eprint_diagnostics(&warnings);
-                }
-            }
-        }
+        let (base, config, acknowledgements) = match found.content {
+            Some(content) => self.read_base(content, cx),
+            None => (Base::Unknown, Config::default(), Vec::new()),
+        };
         let (removals, reach) = limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
@@ -83,9 +70,9 @@ impl Session {
         comparison.removed = gone.filter(|address| selection.holds_in(address, moves)).collect();
         base.remember(&mut self.desired.containers);
         if used.only_changed {
-            let acknowledgements = self.desired.containers.len();
+            let declared = self.desired.containers.len();
             self.desired.containers = base.changed(std::mem::take(&mut self.desired.containers));
-            comparison.unchanged = acknowledgements - self.desired.containers.len();
+            comparison.unchanged = declared - self.desired.containers.len();
             self.settings.created = self.desired.created();
             // Acknowledgements in documents count for selected containers; those of the command
             // line for the whole run.
@@ -104,6 +91,28 @@ impl Session {
             rests: RefCell::default(),
         });
         self
+    }
+
+    /// The base in `content`, with its configuration and acknowledgements.
+    fn read_base(
+        &self,
+        content: BaseContent,
+        cx: &RunContext,
+    ) -> (Base, Config, Vec<Acknowledgement>) {
+        let missing = missing_members(&self.desired, &content.desired);
+        let acknowledgements = content.desired.acknowledgements.clone();
+        let included = match content.includes {
+            Some(includes) => includes.bring_in(content.desired, &mut { missing }),
+            None => Ok(content.desired),
+        };
+        let base = included.map(|base| Base::of(base.containers, &self.desired.containers));
+        let base = base.unwrap_or_else(|_| {
+            let why =
+                "no base to compare with: its rules are not valid for a project that they include";
+            cx.output.eprint_diagnostics(&[Diagnostic::warning("base", why)].into_iter().collect());
+            Base::Unknown
+        });
+        (base, content.config, acknowledgements)
     }
 
     /// The declarations without what this run excludes, after planning.

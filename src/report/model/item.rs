@@ -307,14 +307,14 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
             .help(error.hint().map(str::to_owned))
     });
-    let left_out = outcomes.left_out.iter().map(|container| {
+    let skipped = outcomes.left_out.iter().map(|container| {
         let message = format!("not applied, with {}", count(container.steps, "change"));
         ReportItem {
             is_identified_by_message: false,
             ..ReportItem::new(ItemGroup::LeftOut, "left-out", message).object(&container.address)
         }
     });
-    ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
+    ended_by.chain(failed).chain(mismatches).chain(skipped).collect()
 }
 
 /// Where a step is declared: the line of its changes if they share one, such as that of a rule.
