@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    CommandError, CommandResult, ConnectArgs, Exit, Manifests, Progress, RunContext, Session,
+    AccessArgs, CommandError, CommandResult, Exit, Manifests, Progress, RunContext, Session,
     SessionArgs, SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
@@ -54,12 +54,8 @@ pub(super) struct Args {
     /// the group or project itself
     #[arg(long)]
     at_source: bool,
-    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
-    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
-    #[arg(long, value_name = "GLOB")]
-    allow_env: Vec<String>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    access: AccessArgs,
 }
 
 /// The result of reading and planning.
@@ -77,13 +73,29 @@ struct PlannedAbsorb {
     skipped_paths: Vec<(String, String)>,
 }
 
+impl PlannedAbsorb {
+    /// Prints what is not absorbed.
+    fn print_rest(&self, cx: &RunContext) {
+        let line = |address: &Address| {
+            format!("not absorbed: {address}: no manifest lists it; name it to take it in")
+        };
+        cx.output.eprint_lines(&self.unlisted_entries, "entry", |_| (), [&line, &Address::to_string]);
+        cx.output.eprint_lines(
+            &self.skipped_paths,
+            "group or project",
+            |_| (),
+            [&|(path, why)| format!("not absorbed: {path}: {why}"), &|(path, _)| path.clone()],
+        );
+    }
+}
+
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let (mut texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
     let all_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests = Manifests { desired: select(&args, manifests.desired)?, ..manifests };
-    let session = texts.open_session(manifests, &args.allow_env, &args.connect).await?;
+    let session = texts.open_session(manifests, &args.access).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
@@ -93,23 +105,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if !drift.refusals.is_empty() {
         return Err(refuse(&drift.refusals, cx));
     }
-    cx.output.eprint_lines(
-        &drift.unlisted_entries,
-        "entry",
-        |_| (),
-        [
-            &|address| {
-                format!("not absorbed: {address}: no manifest lists it; name it to take it in")
-            },
-            &Address::to_string,
-        ],
-    );
-    cx.output.eprint_lines(
-        &drift.skipped_paths,
-        "group or project",
-        |_| (),
-        [&|(path, why)| format!("not absorbed: {path}: {why}"), &|(path, _)| path.clone()],
-    );
+    drift.print_rest(cx);
     if drift.goals.is_empty() {
         let reason = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
@@ -307,11 +303,10 @@ impl<'a> ManifestTexts<'a> {
     pub(super) async fn open_session(
         &self,
         manifests: Manifests,
-        allow_env: &[String],
-        connect: &ConnectArgs,
+        access: &AccessArgs,
     ) -> Result<Session, CommandError> {
         let manifests = Manifests { includes: None, ..manifests };
-        let args = SessionArgs::with_selection(self.dir, allow_env, connect, Vec::new());
+        let args = SessionArgs::with_selection(self.dir, access, Vec::new());
         SessionBuilder::new(&args).open_manifests(manifests, self.environment.today, self.cx).await
     }
 

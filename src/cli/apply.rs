@@ -202,8 +202,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
         return Ok(proposal.finish_unchanged(Exit::first_of([exit, Exit::Usage]), &reason));
     }
     match approval {
-        Ok((approved, left_out)) if approved.steps().next().is_some() => {
-            proposal.apply(&approved, &left_out, args.yes).await
+        Ok((approved, skipped)) if approved.steps().next().is_some() => {
+            proposal.apply(&approved, &skipped, args.yes).await
         }
         Ok(_) => Ok(proposal
             .finish_unchanged(exit, if plan.steps.is_empty() { "" } else { UNCHANGED_TEXT })),
@@ -255,7 +255,7 @@ impl Proposal<'_> {
     async fn apply(
         self,
         approved: &Approved<'_>,
-        left_out: &[LeftOut],
+        skipped: &[LeftOut],
         is_confirmed: bool,
     ) -> Result<Reported, CommandError> {
         let Self { session, plan, saved, exit, cx: RunContext { output, reports, .. } } = self;
@@ -265,7 +265,7 @@ impl Proposal<'_> {
         } else {
             output.print_parts(|sink| self.text(sink))?;
         }
-        output.eprint(&terminal::left_out(left_out, output.stderr_style, secrets));
+        output.eprint(&terminal::left_out(skipped, output.stderr_style, secrets));
         if !is_confirmed && !output.confirm("apply these changes")? {
             output.eprint(UNCHANGED_TEXT);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
@@ -281,11 +281,11 @@ impl Proposal<'_> {
         let text = |sink: Sink<'_>| {
             sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
         };
-        let outcomes = Outcomes::new(&session.run, plan, &applied, left_out);
+        let outcomes = Outcomes::new(&session.run, plan, &applied, skipped);
         let outcomes = Outcomes { saved_plan: saved, ..outcomes };
         reports.record.add_facts(|record| {
             record.counts = Some(outcomes.counts);
-            record.left_out = left_out.len();
+            record.left_out = skipped.len();
         });
         let content = ReportContent::Outcomes(&outcomes);
         let reported = reports.finish(

@@ -72,8 +72,8 @@ use progress::Progress;
 use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
-    BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
-    check_can_write, into_manifests, require_match,
+    AccessArgs, BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder,
+    SessionSource, into_manifests, check_can_write, require_match,
 };
 use signal::run_until_signal;
 

@@ -105,8 +105,8 @@ impl Progress {
         thread::spawn(move || {
             repeat_until(&end_receiver, LINE_INTERVAL, || {
                 let done = finished.load(Ordering::Relaxed);
-                let left = remaining.remaining_text(done);
-                output.eprint(&format!("{verb} {done} of {total} {noun}{left}\n"));
+                let estimate = remaining.remaining_text(done);
+                output.eprint(&format!("{verb} {done} of {total} {noun}{estimate}\n"));
             });
         });
         Self::Lines(counter, sender)

@@ -3,7 +3,7 @@
 use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, Progress, RunContext,
+    AccessArgs, CommandError, CommandResult, Exit, ManifestFolder, Progress, RunContext,
     SessionArgs, SessionBuilder, SessionSource, cannot_write, reports::write_with,
 };
 use crate::{field::Scope, text::count};
@@ -20,12 +20,8 @@ pub(super) struct Args {
     /// Read all sections of each group and project, for branches that declare more of them
     #[arg(long)]
     all_sections: bool,
-    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
-    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
-    #[arg(long, value_name = "GLOB")]
-    allow_env: Vec<String>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    access: AccessArgs,
 }
 
 /// Runs the command.
@@ -41,8 +37,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 
 /// Reads and saves the live state that the plan needs and that plans of other manifests may need.
 async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
-    let session_args =
-        SessionArgs::with_selection(&args.dir, &args.allow_env, &args.connect, Vec::new());
+    let session_args = SessionArgs::with_selection(&args.dir, &args.access, Vec::new());
     let session = SessionBuilder {
         source: SessionSource::TakeSnapshot,
         ..SessionBuilder::new(&session_args)

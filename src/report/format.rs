@@ -72,8 +72,8 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|(_, known)| *known == name);
-        known.map(|(format, _)| format).ok_or_else(|| {
+        let found = Self::ALL.into_iter().find(|(_, other)| *other == name);
+        found.map(|(format, _)| format).ok_or_else(|| {
             let names = Self::ALL.map(|(_, name)| name);
             format!("no format `{name}`; available: {}", alternatives(&names))
         })

@@ -64,7 +64,8 @@ pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec
         .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
     let parameters = parameters(row).into_iter();
-    let deprecated = parameters.filter(|known| known.deprecated && given.contains(known.name));
+    let deprecated =
+        parameters.filter(|parameter| parameter.deprecated && given.contains(parameter.name));
     deprecated
         .map(|Parameter { name, replaced_by, .. }| match replaced_by {
             Some(other) => format!("`{name}` is deprecated: use `{other}`"),

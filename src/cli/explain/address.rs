@@ -35,7 +35,7 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let (style, secrets) = (cx.output.style, cx.output.secrets());
     let documentation = documentation(&subject);
     let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
-    if !args.connect.has_address(&cx.env) {
+    if !args.access.connect.has_address(&cx.env) {
         cx.output.print(&text)?;
         return Ok(Exit::Success);
     }
@@ -43,8 +43,7 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only =
         Selector::parse(&format!("{}{section}", address.path)).map_err(CommandError::usage)?;
-    let session =
-        SessionArgs::with_selection(&args.dir, &args.allow_env, &args.connect, vec![only]);
+    let session = SessionArgs::with_selection(&args.dir, &args.access, vec![only]);
     let session = SessionBuilder::new(&session).open(cx).await?;
     let (plan, live) = session.inspect().await?;
     let secrets = &session.settings.secrets;

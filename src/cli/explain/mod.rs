@@ -3,7 +3,7 @@
 mod address;
 
 use super::{
-    CommandError, CommandResult, ConnectArgs, Exit, ManifestFolder, RunContext,
+    AccessArgs, CommandError, CommandResult, Exit, ManifestFolder, RunContext,
     exit::EXIT_CODES_HELP,
 };
 use crate::{
@@ -14,9 +14,12 @@ use crate::{
     text::{alternatives, did_you_mean},
 };
 
+const ALLOW_HELP: &str = "Let manifests use only matching environment variables; may be repeated \
+    [env: UNDRIFT_ALLOW_ENV]";
+
 /// The options of `explain`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("../help/explain.txt"))]
+#[command(after_help = include_str!("../help/explain.txt"), mut_arg("allow_env", |arg| arg.help(ALLOW_HELP)))]
 pub(super) struct Args {
     /// Address of something that is declared (PATH#SECTION/ENTRY/FIELD or a part of it), name of a
     /// field, section, kind or guard, key of `undrift.yaml`, code of a message, or exit code
@@ -24,12 +27,8 @@ pub(super) struct Args {
     subject: String,
     #[command(flatten)]
     pub(in crate::cli) dir: ManifestFolder,
-    /// Let manifests use only matching environment variables; may be repeated [env:
-    /// UNDRIFT_ALLOW_ENV]
-    #[arg(long, value_name = "GLOB")]
-    allow_env: Vec<String>,
     #[command(flatten)]
-    connect: ConnectArgs,
+    access: AccessArgs,
 }
 
 /// Runs the command.

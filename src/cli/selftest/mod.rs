@@ -307,7 +307,8 @@ impl Tester {
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
-        let args = SessionArgs::with_selection(self.folder.path(), &[], &self.connect, Vec::new());
+        let access = self.connect.clone().into();
+        let args = SessionArgs::with_selection(self.folder.path(), &access, Vec::new());
         let builder = SessionBuilder::new(&args);
         let session = builder.open_manifests(manifests, load_environment.today, cx).await?;
         let client = session.observer.client();

@@ -194,7 +194,7 @@ pub(super) struct SelftestReport<'a> {
     /// How many kinds and fields were tried.
     tried_counts: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
-    left_out: [Vec<(Trial, String)>; 2],
+    untested: [Vec<(Trial, String)>; 2],
 }
 
 const REFUSED_TEXT: &str = "the service refuses it";
@@ -207,23 +207,23 @@ impl<'a> SelftestReport<'a> {
         found: &'a Deviations,
         expected: Option<&'a Deviations>,
     ) -> Self {
-        let (tried, left_out) = setup.split_trials();
+        let (tried, untested) = setup.split_trials();
         let fields = tried.iter().filter(|trial| trial.field.is_some()).count();
-        let (left_out_fields, left_out_kinds) =
-            left_out.into_iter().partition(|(trial, _)| trial.field.is_some());
+        let (untested_fields, untested_kinds) =
+            untested.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
             deviations: found,
             expected,
             tried_counts: [tried.len() - fields, fields],
-            left_out: [left_out_kinds, left_out_fields],
+            untested: [untested_kinds, untested_fields],
         }
     }
 
     /// All findings, for a file.
     pub(super) fn full_text(&self) -> String {
         let mut text = self.head_text();
-        let [kinds, fields] = &self.left_out;
+        let [kinds, fields] = &self.untested;
         let line = |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
         text.extend(kinds.iter().map(line));
         for (scope, section) in &self.deviations.refused_sections {
@@ -237,7 +237,7 @@ impl<'a> SelftestReport<'a> {
     /// What fits on a screen; `file` has the rest, if there is one.
     pub(super) fn screen_text(&self, file: Option<&Path>) -> String {
         let mut text = self.head_text();
-        let [kinds, fields] = &self.left_out;
+        let [kinds, fields] = &self.untested;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let refused = self.deviations.refused_sections.iter().map(|_| REFUSED_TEXT);
         for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused) {

@@ -190,7 +190,7 @@ impl TestSetup {
 
     /// What is tested, and what is not, with the reason: kinds, and then fields.
     pub(super) fn split_trials(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
-        let (mut trials, mut left_out) = (Vec::new(), Vec::new());
+        let (mut trials, mut untested) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
             let reason = match trial.field {
@@ -199,10 +199,10 @@ impl TestSetup {
             };
             match reason {
                 None => trials.push(trial),
-                Some(reason) => left_out.push((trial, reason)),
+                Some(reason) => untested.push((trial, reason)),
             }
         }
-        (trials, left_out)
+        (trials, untested)
     }
 
     /// The content of `section` in a document, with one field to change.
@@ -483,24 +483,24 @@ mod tests {
 
     #[test]
     fn every_kind_is_tried_where_the_service_has_it() {
-        let (all, left_out) = setup(Some("alice"), Tier::Ultimate).split_trials();
+        let (all, untested) = setup(Some("alice"), Tier::Ultimate).split_trials();
         let kinds: BTreeSet<_> =
             tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
-        let left_out: BTreeSet<_> =
-            left_out.into_iter().map(|(left, _)| left.scope_and_section()).collect();
+        let untested: BTreeSet<_> =
+            untested.into_iter().map(|(left, _)| left.scope_and_section()).collect();
         let is_there = |of: &Section| of.only_edits() || of.names_any(NamedObject::Runner);
         let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
-        assert_eq!(left_out, there.collect());
+        assert_eq!(untested, there.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
-        assert_eq!(all, &kinds - &left_out);
+        assert_eq!(all, &kinds - &untested);
     }
 
     #[test]
     fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
-            let (all, left_out) = setup(user, tier).split_trials();
-            assert_eq!(all.len() + left_out.len(), tested_sections().count());
-            let reasons: BTreeSet<_> = left_out.into_iter().map(|(_, reason)| reason).collect();
+            let (all, untested) = setup(user, tier).split_trials();
+            assert_eq!(all.len() + untested.len(), tested_sections().count());
+            let reasons: BTreeSet<_> = untested.into_iter().map(|(_, reason)| reason).collect();
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
             let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
             let of_user = user.is_none().then_some("needs `--user`");

@@ -35,30 +35,38 @@ const HOLD_NAME: &str = "UNDRIFT_HOLD";
 pub(in crate::cli) struct SessionArgs {
     #[command(flatten)]
     pub(in crate::cli) dir: ManifestFolder,
+    #[command(flatten)]
+    pub(super) select: SelectArgs,
+    #[command(flatten)]
+    pub(super) access: AccessArgs,
+}
+
+/// The service, and what of the environment its manifests may use.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct AccessArgs {
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
     /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
     allow_env: Vec<String>,
     #[command(flatten)]
-    pub(super) select: SelectArgs,
-    #[command(flatten)]
-    pub(super) connect: ConnectArgs,
+    pub(in crate::cli) connect: ConnectArgs,
+}
+
+impl From<ConnectArgs> for AccessArgs {
+    fn from(connect: ConnectArgs) -> Self {
+        Self { connect, ..Self::default() }
+    }
 }
 
 impl SessionArgs {
     /// The options of a command without `--only` and `--exclude`: it selects `only`, or everything.
     pub(in crate::cli) fn with_selection(
         dir: &Path,
-        allow_env: &[String],
-        connect: &ConnectArgs,
+        access: &AccessArgs,
         only: Vec<Selector>,
     ) -> Self {
-        Self {
-            dir: dir.to_owned().into(),
-            allow_env: allow_env.to_vec(),
-            select: SelectArgs { only, ..SelectArgs::default() },
-            connect: connect.clone(),
-        }
+        let select = SelectArgs { only, ..SelectArgs::default() };
+        Self { dir: dir.to_owned().into(), select, access: access.clone() }
     }
 
     /// The options of a run that applies `saved`: it selects the same part.
@@ -71,10 +79,7 @@ impl SessionArgs {
         dir: PathBuf,
     ) -> Result<Self, CommandError> {
         if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
-            return Err(CommandError::usage(
-                "`--only` and `--exclude` cannot be combined with a saved plan",
-            )
-            .help("leave them out, or save another plan with them"));
+            return Err(not_with_saved_plan("`--only` and `--exclude`"));
         }
         let select = SelectArgs {
             only: parse_selectors(&saved.only)?,
@@ -96,8 +101,8 @@ impl SessionArgs {
         env: &Environment,
     ) -> Result<AllowedVariables, CommandError> {
         let (name, globs) = match env.get(ALLOW_NAME) {
-            _ if !self.allow_env.is_empty() => {
-                ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
+            _ if !self.access.allow_env.is_empty() => {
+                ("--allow-env", self.access.allow_env.iter().map(String::as_str).collect())
             }
             Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
             None => return Ok(AllowedVariables::default()),
@@ -251,10 +256,7 @@ impl ChangeArgs {
     /// As for [`SessionArgs::for_saved_plan`].
     pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, CommandError> {
         if !self.resend.is_empty() || self.limit.is_some() {
-            return Err(CommandError::usage(
-                "`--limit` and `--resend` cannot be combined with a saved plan",
-            )
-            .help("leave them out, or save another plan with them"));
+            return Err(not_with_saved_plan("`--limit` and `--resend`"));
         }
         Ok(Self { resend: parse_selectors(&saved.resend)?, ..self.clone() })
     }
@@ -263,6 +265,11 @@ impl ChangeArgs {
     pub(in crate::cli) fn resend_selectors(&self) -> Vec<String> {
         written_selectors(&self.resend)
     }
+}
+
+fn not_with_saved_plan(options: &str) -> CommandError {
+    CommandError::usage(format!("{options} cannot be combined with a saved plan"))
+        .help("leave them out, or save another plan with them")
 }
 
 fn written_selectors(selectors: &[Selector]) -> Vec<String> {

@@ -17,7 +17,7 @@ use std::{
 use jiff::civil::Date;
 
 use super::{CommandError, Progress, RunContext};
-pub(super) use args::{ChangeArgs, SessionArgs, require_match};
+pub(super) use args::{AccessArgs, ChangeArgs, SessionArgs, require_match};
 pub(super) use opening::SessionBuilder;
 pub(super) use preflight::check_can_write;
 pub(super) use source::{LiveArgs, SessionSource};

@@ -6,8 +6,7 @@ use jiff::civil::Date;
 
 use super::{
     BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, into_manifests,
-    preflight,
-    source::{LateTransport, OpenedSource},
+    preflight, source::OpenedSource,
 };
 use crate::{
     address::Address,
@@ -91,13 +90,15 @@ impl<'a> SessionBuilder<'a> {
         let (holds, expired_warnings) = args::parse_holds(&cx.env, today)?;
         cx.output.eprint_diagnostics(&expired_warnings);
         let opened_source = self.source.open(self.args, &manifests, cx).await?;
-        let OpenedSource { target, live, has_token, client, secrets, transport } = opened_source;
         if let Some(saved) = &select.saved {
-            saved.check_target(&target, jiff::Timestamp::now()).map_err(saved::unusable_failure)?;
+            saved
+                .check_target(&opened_source.target, jiff::Timestamp::now())
+                .map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
-        let observer = Observer::connect(client).await?.with_moves(Arc::clone(&desired.moves));
-        let token = if has_token {
+        let observer = Observer::connect(opened_source.client.clone()).await?;
+        let observer = observer.with_moves(Arc::clone(&desired.moves));
+        let token = if opened_source.has_token {
             preflight::check_token(&observer, today, &cx.output).await?
         } else {
             None
@@ -107,13 +108,14 @@ impl<'a> SessionBuilder<'a> {
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
-            transport.declare(&desired, &secrets);
+            opened_source.declare(&desired);
         }
         let mut unplanned = select.take_unplanned(&mut desired);
         unplanned.retain(|container| container.including_glob.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
+        let OpenedSource { target, live, secrets, recorder, .. } = opened_source;
         let settings = plan::PlanSettings {
-            is_offline: matches!(transport, LateTransport::Offline(_)),
+            is_offline: live.is_some(),
             ..plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired)
         };
         let (_, reach) = guard_limits(&config);
@@ -128,12 +130,9 @@ impl<'a> SessionBuilder<'a> {
             today,
             observer,
             extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
-            concurrency: self.args.connect.in_flight(&config).max(),
+            concurrency: self.args.access.connect.in_flight(&config).max(),
             run: Run { target, caller, sandbox, rehearsed, live, token },
-            recorder: match transport {
-                LateTransport::Recorder(recorder) => Some(recorder),
-                LateTransport::Service | LateTransport::Offline(_) => None,
-            },
+            recorder,
             session_base: None,
         })
     }

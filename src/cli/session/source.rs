@@ -67,27 +67,17 @@ pub(super) struct OpenedSource {
     pub(super) client: ReadClient,
     /// The secrets of the manifests.
     pub(super) secrets: Arc<Secrets>,
-    pub(super) transport: LateTransport,
-}
-
-/// A transport that must know the declarations.
-pub(super) enum LateTransport {
-    /// No such transport: the service itself is read.
-    Service,
-    /// A snapshot in place of the service.
-    Offline(Arc<Offline>),
+    /// The snapshot that answers in place of the service.
+    offline: Option<Arc<Offline>>,
     /// The snapshot that is being taken.
-    Recorder(Arc<Recorder>),
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-impl LateTransport {
-    /// Passes on the declarations.
-    pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
-        match self {
-            Self::Service => {}
-            Self::Offline(offline) => offline.use_declarations(desired, secrets),
-            Self::Recorder(recorder) => recorder.use_declarations(desired),
-        }
+impl OpenedSource {
+    /// Passes on the declarations, which snapshots must know.
+    pub(super) fn declare(&self, desired: &Desired) {
+        self.offline.iter().for_each(|offline| offline.use_declarations(desired, &self.secrets));
+        self.recorder.iter().for_each(|recorder| recorder.use_declarations(desired));
     }
 }
 
@@ -114,7 +104,7 @@ impl SessionSource<'_> {
                 from_service(args, takes_snapshot, manifests, find_all, cx).await?
             }
         };
-        opened_source.transport.declare(&manifests.desired, &opened_source.secrets);
+        opened_source.declare(&manifests.desired);
         Ok(opened_source)
     }
 }
@@ -131,16 +121,18 @@ fn from_snapshot(
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.digest_key(KEY_NAME)?;
     check_key(&snapshot.header, key.as_ref())?;
-    let service = args.connect.snapshot_service(&target, config, &cx.env)?;
+    let service = args.access.connect.snapshot_service(&target, config, &cx.env)?;
     warn_if_old(&snapshot.header, cx);
     let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
     let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown: time_text });
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
     let offline = Arc::new(Offline::new(snapshot, key));
-    let transport = LateTransport::Offline(Arc::clone(&offline));
-    let client = ReadClient::new(service, offline, Arc::clone(&secrets), ClientSettings::default());
-    Ok(OpenedSource { target, live, has_token: false, client, secrets, transport })
+    let transport = Arc::clone(&offline);
+    let client =
+        ReadClient::new(service, transport, Arc::clone(&secrets), ClientSettings::default());
+    let (offline, recorder) = (Some(offline), None);
+    Ok(OpenedSource { target, live, has_token: false, client, secrets, offline, recorder })
 }
 
 async fn from_service(
@@ -150,13 +142,14 @@ async fn from_service(
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &RunContext,
 ) -> Result<OpenedSource, CommandError> {
-    let endpoint = args.connect.find_endpoint(root, config, cx).await?;
+    let endpoint = args.access.connect.find_endpoint(root, config, cx).await?;
     let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets =
         find_all(endpoint.exclude_token(Secrets::new(root, endpoint.environment.clone())));
-    let mut client = args.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
+    let mut client =
+        args.access.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
     let target = if sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };
-    let mut transport = LateTransport::Service;
+    let mut recorder = None;
     if takes_snapshot {
         let head = SnapshotHeader {
             target: target.clone(),
@@ -165,13 +158,14 @@ async fn from_service(
             key_id: None,
         };
         let key = cx.env.digest_key(KEY_NAME)?;
-        let recorder = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
-        transport = LateTransport::Recorder(Arc::clone(&recorder));
-        let in_flight = args.connect.in_flight(config);
+        let taken = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
+        let in_flight = args.access.connect.in_flight(config);
         let settings = ClientSettings { in_flight, ..ClientSettings::default() };
-        client = ReadClient::new(service, recorder, Arc::clone(&secrets), settings);
+        client = ReadClient::new(service, taken.clone(), Arc::clone(&secrets), settings);
+        recorder = Some(taken);
     }
-    Ok(OpenedSource { target, live: None, has_token: !sandbox, client, secrets, transport })
+    let (live, has_token, offline) = (None, !sandbox, None);
+    Ok(OpenedSource { target, live, has_token, client, secrets, offline, recorder })
 }
 
 fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {

@@ -11,9 +11,12 @@ use super::{Session, opening::guard_limits};
 use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
-    cli::{RunContext, base::ResolvedBase},
+    cli::{
+        RunContext,
+        base::{BaseContent, ResolvedBase},
+    },
     desired::{Acknowledgement, Container, Desired, MatchedContainer, Roster},
-    diagnostic::{Diagnostic, Diagnostics},
+    diagnostic::Diagnostic,
     diff::Problem,
     live::Live,
     manifest::Config,
@@ -53,28 +56,10 @@ impl Session {
     ) -> Self {
         let mut comparison =
             BaseComparison { revision: resolved_base.revision, ..BaseComparison::default() };
-        let (mut base, mut config, mut acknowledgements) =
-            (Base::Unknown, Config::default(), Vec::new());
-        if let Some(content) = resolved_base.content {
-            let missing = missing_members(&self.desired, &content.desired);
-            config = content.config;
-            acknowledgements = content.desired.acknowledgements.clone();
-            let base_desired = match content.includes {
-                Some(includes) => includes.include_from(content.desired, &mut { missing }),
-                None => Ok(content.desired),
-            };
-            match base_desired {
-                Ok(desired) => {
-                    base = Base::from_containers(desired.containers, &self.desired.containers);
-                }
-                Err(_) => {
-                    let message = "no base to compare with: its rules are not valid for a project that they include";
-                    let warning = Diagnostic::warning("base", message);
-                    let warnings: Diagnostics = std::iter::once(warning).collect();
-                    cx.output.eprint_diagnostics(&warnings);
-                }
-            }
-        }
+        let (base, config, acknowledgements) = match resolved_base.content {
+            Some(content) => self.read_base(content, cx),
+            None => (Base::Unknown, Config::default(), Vec::new()),
+        };
         let (removals, reach) = guard_limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
@@ -87,8 +72,7 @@ impl Session {
         base.add_base_identities(&mut self.desired.containers);
         if base_use.only_changed {
             let container_count = self.desired.containers.len();
-            self.desired.containers =
-                base.changed_containers(std::mem::take(&mut self.desired.containers));
+            self.desired.containers = base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
             self.settings.created = self.desired.creatable();
             // Acknowledgements in documents count for selected containers; those of the command
@@ -108,6 +92,28 @@ impl Session {
             branch_parts: RefCell::default(),
         });
         self
+    }
+
+    /// The base in `content`, with its configuration and acknowledgements.
+    fn read_base(
+        &self,
+        content: BaseContent,
+        cx: &RunContext,
+    ) -> (Base, Config, Vec<Acknowledgement>) {
+        let missing = missing_members(&self.desired, &content.desired);
+        let acknowledgements = content.desired.acknowledgements.clone();
+        let included = match content.includes {
+            Some(includes) => includes.include_from(content.desired, &mut { missing }),
+            None => Ok(content.desired),
+        };
+        let base = included.map(|base| Base::from_containers(base.containers, &self.desired.containers));
+        let base = base.unwrap_or_else(|_| {
+            let why =
+                "no base to compare with: its rules are not valid for a project that they include";
+            cx.output.eprint_diagnostics(&[Diagnostic::warning("base", why)].into_iter().collect());
+            Base::Unknown
+        });
+        (base, content.config, acknowledgements)
     }
 
     /// The declarations without what this run excludes, after planning.

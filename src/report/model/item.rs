@@ -308,7 +308,7 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
             .with_help(error.hint().map(str::to_owned))
     });
-    let left_out = outcomes.left_out.iter().map(|container| {
+    let skipped = outcomes.left_out.iter().map(|container| {
         let message = format!("not applied, with {}", count(container.steps, "change"));
         ReportItem {
             is_identified_by_message: false,
@@ -316,7 +316,7 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
                 .with_address(&container.address)
         }
     });
-    ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
+    ended_by.chain(failed).chain(mismatches).chain(skipped).collect()
 }
 
 /// Where a step is declared: the line of its changes if they share one, such as that of a rule.

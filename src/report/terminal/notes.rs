@@ -188,10 +188,10 @@ pub(super) fn draw_first<T>(
 }
 
 /// The groups and projects that are not applied.
-pub fn left_out(left_out: &[LeftOut], style: TextStyle, secrets: &Secrets) -> String {
+pub fn left_out(containers: &[LeftOut], style: TextStyle, secrets: &Secrets) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
     let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|skipped| skipped.address.to_string()];
-    lines(left_out, "group or project", |skipped| skipped.steps, texts, (style, secrets))
+    lines(containers, "group or project", |skipped| skipped.steps, texts, (style, secrets))
 }

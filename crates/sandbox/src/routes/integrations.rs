@@ -24,7 +24,6 @@ const INTEGRATIONS: Collection = Collection {
     key: "slug",
     is_unpaged: true,
     is_put: true,
-    is_fixed_set: true,
     scope: |_, call| GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER]),
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
@@ -39,22 +38,23 @@ const INTEGRATIONS: Collection = Collection {
         Ok(())
     },
     complete,
+    check_removal: |_, _| Ok(()),
+    // It is switched off; its row stays, without properties.
+    remove: |call, row| {
+        row.settings.retain(|name, _| !name.starts_with("properties."));
+        row.set("active", false);
+        call.store(row)
+    },
     json: |call, row| Ok(json(call, row)),
     ..Collection::new("/projects/{id}/integrations")
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    COLLECTIONS[0].route(
-        Method::DELETE,
-        "/projects/{id}/integrations/{slug}",
-        Verb::Custom(remove),
-    ),
-    COLLECTIONS[1].route(Method::DELETE, "/groups/{id}/integrations/{slug}", Verb::Custom(remove)),
     // The old paths, which only projects have.
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services", Verb::List),
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services/{slug}", Verb::Show),
     INTEGRATIONS.route(Method::PUT, "/projects/{id}/services/{slug}", Verb::Update),
-    INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Custom(remove)),
+    INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Remove),
 ];
 
 /// One of `integrations.jsonc`.
@@ -317,15 +317,6 @@ fn model_refusal(field: &str, words: &str) -> ErrorResponse {
     ErrorResponse::bad_request_message(format!(
         "Failed to update integration. {{:{field}=>[\"{words}\"]}}"
     ))
-}
-
-/// Switches one off; its row stays, without properties.
-fn remove(call: &CollectionCall<'_>) -> Result<Answer> {
-    let mut row = call.find()?;
-    row.settings.retain(|name, _| !name.starts_with("properties."));
-    row.set("active", false);
-    call.store(&mut row)?;
-    Ok(Answer::no_content())
 }
 
 /// The active integration of the closest group above, with the id of the group.

@@ -34,7 +34,7 @@ pub(super) use super::super::store::protection::{
 };
 pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, CommitAction, GitRef, Repository, RepositoryFile, TAGS, digest_id,
+    BRANCHES, Commit, CommitAction, GitRef, RefKind, Repository, RepositoryFile, TAGS, digest_id,
     is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, stored};

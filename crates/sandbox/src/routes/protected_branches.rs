@@ -60,20 +60,16 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut protections = Protection::without_grants(call, scope.holder())?;
+    let mut protections = Protection::all(call, scope.holder())?;
     if let GroupOrProject::Project(project) = scope
         && call.tier() >= AttributeTier::Premium
         && call.is_at_least(17, 6)
     {
         let root_group = Holder::Group(protection::root_group_id(&project.namespace));
-        protections.extend(Protection::without_grants(call, root_group)?);
+        protections.extend(Protection::all(call, root_group)?);
     }
     protections.retain(|protection| is_found(&protection.name, &search));
-    page::list_objects(call, &protections, |protection| {
-        let mut protection = protection.clone();
-        protection.read_grants(call.db)?;
-        shown_json(call, scope, &protection)
-    })
+    page::list_objects(call, &protections, |protection| shown_json(call, scope, protection))
 }
 
 /// A protected branch in answers for a project or group.
@@ -84,7 +80,7 @@ fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) 
 
 /// The protected branch in the path.
 fn find_named(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    Protection::find_by_name(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
+    Protection::named(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
         scope.choose(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
     })
 }
@@ -94,10 +90,8 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
     let protection = find_named(call, scope)?;
     if let GroupOrProject::Project(project) = scope {
         check_change(call, project)?;
-        refuse_if(
-            !grants::may_unprotect(call, project, &protection.grants)?,
-            ErrorResponse::forbidden,
-        )?;
+        let grants = protection.grants(call.db)?;
+        refuse_if(!grants::may_unprotect(call, project, &grants)?, ErrorResponse::forbidden)?;
     }
     Ok(protection)
 }
@@ -105,8 +99,10 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
 /// A protected branch as the service shows it. Only licensed services have users, groups and code
 /// owners in it.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
+    let grants = protection.grants(call.db)?;
     let rows = |action| -> Result<Vec<Value>> {
-        protection.grants_for(action).map(|grant| grants::json(call, grant)).collect()
+        let grants = grants.iter().filter(|grant| grant.action == action);
+        grants.map(|grant| grants::json(call, grant)).collect()
     };
     let mut body = json!({
         "id": protection.id,
@@ -147,7 +143,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     }
     let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
     refuse_if(is_null, || ErrorResponse::not_null(CODE_OWNERS))?;
-    if Protection::find_by_name(call, scope.holder(), &name)?.is_some() {
+    if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
@@ -167,19 +163,18 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
         code_owner_approval_required: code_owners == Some(true)
             && call.tier() >= AttributeTier::Premium,
         updated_at: call.time_text().to_owned(),
-        grants: plan.grants,
         project_id: scope.project_id(),
         namespace_id: scope.choose(None, Some(scope.id())),
         ..Protection::default()
     };
-    protection.save(call.db)?;
+    protection.save(call.db, &plan.grants)?;
     Ok(protection)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(protection) = Protection::find_by_name(call, scope.holder(), &name)? {
+    if let Some(protection) = Protection::named(call, scope.holder(), &name)? {
         protection.remove(call.db)?;
     }
     protect_branch(call, scope).map(drop)
@@ -209,9 +204,8 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = find_changeable(call, scope)?;
-    let plan = GrantPlan::new(call, scope, &protection.grants, &changes)?;
+    let plan = GrantPlan::new(call, scope, &protection.grants(call.db)?, &changes)?;
     plan.check_faults()?;
-    protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
     if is_licensed {
         let is_required = call.service.profile.code_owner_approval_kept
@@ -219,17 +213,15 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
         protection.code_owner_approval_required = code_owners.unwrap_or(is_required);
     }
     protection.updated_at = call.time_text().to_owned();
-    Ok(protection.save(call.db)?)
+    Ok(protection.save(call.db, &plan.grants)?)
 }
 
 /// Removes a protection. In a group the answer contains the removed one.
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let protection = find_changeable(call, scope)?;
+    let body = shown_json(call, scope, &protection)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
-    match scope {
-        GroupOrProject::Project(_) => Ok(answer),
-        GroupOrProject::Group(_) => Answer::ok(&shown_json(call, scope, &protection)?),
-    }
+    scope.choose(Ok(answer), Answer::ok(&body))
 }
 
 /// Protects the default branch of a project that just got its first one, as its namespace requires,
@@ -263,13 +255,11 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
             && call.tier() >= AttributeTier::Premium,
         updated_at: call.time_text().to_owned(),
         due_at: due_at.map(str::to_owned),
-        grants: vec![
-            Grant::new(ProtectedAction::Push, push),
-            Grant::new(ProtectedAction::Merge, merge),
-        ],
         ..Protection::default()
     };
-    Ok(new_protection.save(call.db)?)
+    let grants =
+        [Grant::new(ProtectedAction::Push, push), Grant::new(ProtectedAction::Merge, merge)];
+    Ok(new_protection.save(call.db, &grants)?)
 }
 
 /// The protection of default branches in a namespace: that of the group, or else that of the service.
@@ -288,13 +278,13 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers
 /// may still push and merge.
-pub(super) fn branch_flags(covering: &[Protection]) -> Value {
+pub(super) fn branch_flags(is_protected: bool, grants: &[Grant]) -> Value {
     let developers = |action| {
-        let mut grants = covering.iter().flat_map(|one| one.grants_for(action));
+        let mut grants = grants.iter().filter(|grant| grant.action == action);
         grants.any(|grant| grant.grantee() == Grantee::Level(DEVELOPER))
     };
     json!({
-        "protected": !covering.is_empty(),
+        "protected": is_protected,
         "developers_can_push": developers(ProtectedAction::Push),
         "developers_can_merge": developers(ProtectedAction::Merge),
     })

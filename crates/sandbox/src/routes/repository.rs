@@ -9,13 +9,13 @@ use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/branches", list),
-    post("/projects/{id}/repository/branches", create),
-    get("/projects/{id}/repository/branches/{branch}", show),
-    delete("/projects/{id}/repository/branches/{branch}", remove),
+    post("/projects/{id}/repository/branches", |call| create(call, BRANCHES)),
+    get("/projects/{id}/repository/branches/{branch}", |call| show(call, BRANCHES)),
+    delete("/projects/{id}/repository/branches/{branch}", |call| remove(call, BRANCHES)),
     get("/projects/{id}/repository/tags", list_tags),
-    post("/projects/{id}/repository/tags", create_tag),
-    get("/projects/{id}/repository/tags/{tag_name}", show_tag),
-    delete("/projects/{id}/repository/tags/{tag_name}", remove_tag),
+    post("/projects/{id}/repository/tags", |call| create(call, TAGS)),
+    get("/projects/{id}/repository/tags/{tag_name}", |call| show(call, TAGS)),
+    delete("/projects/{id}/repository/tags/{tag_name}", |call| remove(call, TAGS)),
     // The old forms of protected branches.
     put("/projects/{id}/repository/branches/{branch}/protect", protect),
     put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
@@ -126,12 +126,19 @@ fn may_act(
     branch: &str,
     actions: &[ProtectedAction],
 ) -> Result<bool> {
-    let covering = Protection::list_covering(call, project, branch)?;
-    if covering.is_empty() {
+    let Some(granted) = grants_on(call, project, branch)? else {
         return Ok(call.level_in(project)? >= DEVELOPER);
-    }
-    let grants = covering.iter().flat_map(|one| &one.grants);
-    grants::is_granted(call, project, grants.filter(|grant| actions.contains(&grant.action)))
+    };
+    let granted = granted.iter().filter(|grant| actions.contains(&grant.action));
+    grants::is_granted(call, project, granted)
+}
+
+/// The grants of everything that protects a branch; `None` if nothing does.
+fn grants_on(call: &Call<'_>, project: &Project, branch: &str) -> Result<Option<Vec<Grant>>> {
+    let covering = Protection::list_covering(call, project, branch)?;
+    let grants = covering.iter().map(|protection| protection.grants(call.db));
+    let grants = grants.collect::<Result<Vec<_>, _>>()?.concat();
+    Ok((!covering.is_empty()).then_some(grants))
 }
 
 /// A commit as the service shows it.
@@ -156,8 +163,8 @@ fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
 
 /// A branch as the service shows it.
 fn json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Value> {
-    let covering = Protection::list_covering(call, project, &branch.name)?;
-    let mut body = protected_branches::branch_flags(&covering);
+    let grants = grants_on(call, project, &branch.name)?;
+    let mut body = protected_branches::branch_flags(grants.is_some(), &grants.unwrap_or_default());
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
     body["merged"] = false.into();
@@ -192,81 +199,98 @@ fn is_found(name: &str, search: &str) -> bool {
     }
 }
 
-fn show(call: &Call<'_>) -> Result<Answer> {
+fn show(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = readable_project(call)?;
-    Answer::ok(&json(call, &project, &requested_branch(call, &project)?)?)
+    let found = requested(call, &project, kind)?;
+    Answer::ok(&ref_json(call, &project, kind, &found)?)
 }
 
-/// The branch in the path.
-fn requested_branch(call: &Call<'_>, project: &Project) -> Result<GitRef> {
-    find_branch(call, project, call.segment("branch"))
-}
-
-fn find_branch(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    open_repository(call, project)
-        .find(BRANCHES, name)?
-        .ok_or_else(|| ErrorResponse::not_found("Branch"))
-}
-
-fn find_tag(call: &Call<'_>, project: &Project, name: &str) -> Result<GitRef> {
-    open_repository(call, project).find(TAGS, name)?.ok_or_else(|| ErrorResponse::not_found("Tag"))
-}
-
-/// Refuses to remove a protected branch or tag for callers who are no maintainers.
-fn check_removable(
-    call: &Call<'_>,
-    project: &Project,
-    is_protected: bool,
-    noun: &str,
-) -> Result<()> {
-    refuse_if(is_protected && call.level_in(project)? < MAINTAINER, || {
-        let plural = if noun == "tag" { "tags" } else { "branches" };
-        ErrorResponse::bad_request_message(format!(
-            "You are not allowed to delete protected {plural} from this project. \
-             Only a project maintainer or owner can delete a protected {noun}."
-        ))
-    })
-}
-
-fn create(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(DEVELOPER)?;
-    call.params.require(&["branch", "ref"])?;
-    let name = call.params.text("branch")?.unwrap_or_default();
-    let reference = call.params.text("ref")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || {
-        ErrorResponse::bad_request_message("Branch name is invalid")
-    })?;
-    let repository = open_repository(call, &project);
-    refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
-        ErrorResponse::bad_request_message("Branch already exists")
-    })?;
-    let Some(commit) = repository.resolve(&reference)? else {
-        return Err(ErrorResponse::bad_request_message(format!(
-            "Invalid reference name: {reference}"
-        )));
-    };
-    if !may_act(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])? {
-        return Err(ErrorResponse::bad_request_message(format!(
-            "You are not allowed to create protected branches on this project. '{name}' is protected"
-        )));
+fn ref_json(call: &Call<'_>, project: &Project, kind: RefKind, git_ref: &GitRef) -> Result<Value> {
+    if kind == TAGS {
+        tag_json(call, project, git_ref)
+    } else {
+        json(call, project, git_ref)
     }
-    repository.set_branch(&name, &commit.id)?;
-    Answer::created(&json(call, &project, &find_branch(call, &project, &name)?)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer> {
+/// The branch or tag in the path.
+fn requested(call: &Call<'_>, project: &Project, kind: RefKind) -> Result<GitRef> {
+    find(call, project, kind, call.segment(kind.key))
+}
+
+fn find(call: &Call<'_>, project: &Project, kind: RefKind, name: &str) -> Result<GitRef> {
+    let found = open_repository(call, project).find(kind, name)?;
+    found.ok_or_else(|| ErrorResponse::not_found(kind.noun))
+}
+
+fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    let branch = requested_branch(call, &project)?;
-    call.check_unmodified(&branch.commit.created_at)?;
-    if branch.name == default_branch(call, &project)? {
+    call.params.require(&[kind.key, "ref"])?;
+    let name = call.params.text(kind.key)?.unwrap_or_default();
+    let reference = call.params.text("ref")?.unwrap_or_default();
+    let message = if kind == TAGS { call.params.text("message")? } else { None };
+    let [invalid, taken, missing, protected] = if kind == TAGS {
+        [
+            "Tag name invalid".to_owned(),
+            format!("Tag {name} already exists"),
+            format!("Target {reference} is invalid"),
+            "You are not allowed to create this tag as it is protected.".to_owned(),
+        ]
+    } else {
+        [
+            "Branch name is invalid".to_owned(),
+            "Branch already exists".to_owned(),
+            format!("Invalid reference name: {reference}"),
+            format!(
+                "You are not allowed to create protected branches on this project. '{name}' is protected"
+            ),
+        ]
+    };
+    refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message(invalid))?;
+    let repository = open_repository(call, &project);
+    refuse_if(repository.find(kind, &name)?.is_some(), || ErrorResponse::bad_request_message(taken))?;
+    let commit =
+        repository.resolve(&reference)?.ok_or_else(|| ErrorResponse::bad_request_message(missing))?;
+    let may_create = if kind == TAGS {
+        let protections = covering_grants(call, project.id, &name)?;
+        protections.is_empty()
+            || grants::is_granted(call, &project, protections.iter().flatten())?
+    } else {
+        may_act(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
+    };
+    refuse_if(!may_create, || ErrorResponse::bad_request_message(protected))?;
+    match kind {
+        TAGS => repository.add_tag(&name, &message.unwrap_or_default(), &commit.id, call.time_text())?,
+        _ => repository.set_branch(&name, &commit.id)?,
+    }
+    let created = find(call, &project, kind, &name)?;
+    Answer::created(&ref_json(call, &project, kind, &created)?)
+}
+
+/// Removes a branch, but not the default one, or a tag; a protected one only for maintainers.
+fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
+    let project = call.project_as(DEVELOPER)?;
+    let found = requested(call, &project, kind)?;
+    call.check_unmodified(&found.commit.created_at)?;
+    if kind == BRANCHES && found.name == default_branch(call, &project)? {
         return Err(ErrorResponse::message(
             StatusCode::METHOD_NOT_ALLOWED,
             "Cannot remove HEAD branch",
         ));
     }
-    let is_protected = !Protection::list_covering(call, &project, &branch.name)?.is_empty();
-    check_removable(call, &project, is_protected, "branch")?;
-    open_repository(call, &project).remove(BRANCHES, &branch.name)?;
+    let is_protected = match kind {
+        TAGS => !covering_grants(call, project.id, &found.name)?.is_empty(),
+        _ => !Protection::list_covering(call, &project, &found.name)?.is_empty(),
+    };
+    refuse_if(is_protected && call.level_in(&project)? < MAINTAINER, || {
+        ErrorResponse::bad_request_message(format!(
+            "You are not allowed to delete protected {} from this project. \
+             Only a project maintainer or owner can delete a protected {}.",
+            kind.table,
+            kind.noun.to_lowercase()
+        ))
+    })?;
+    open_repository(call, &project).remove(kind, &found.name)?;
     Ok(Answer::no_content())
 }
 
@@ -274,9 +298,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// protected branch only the flags in the call change.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = requested_branch(call, &project)?;
+    let branch = requested(call, &project, BRANCHES)?;
     let stored_protection =
-        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?;
+        Protection::named(call, Holder::Project(project.id), &branch.name)?;
     let preset = stored_protection.is_none().then_some(false);
     let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
@@ -284,26 +308,27 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         updated_at: call.time_text().to_owned(),
         ..Protection::default()
     });
+    let mut grants = protection.grants(call.db)?;
     for (action, flag) in [
         (ProtectedAction::Push, "developers_can_push"),
         (ProtectedAction::Merge, "developers_can_merge"),
     ] {
         if let Some(are_developers_allowed) = call.params.flag(flag)?.or(preset) {
             let level = if are_developers_allowed { DEVELOPER } else { MAINTAINER };
-            protection.grants.retain(|grant| grant.action != action);
-            protection.grants.push(Grant::new(action, level));
+            grants.retain(|grant| grant.action != action);
+            grants.push(Grant::new(action, level));
         }
     }
-    protection.save(call.db)?;
+    protection.save(call.db, &grants)?;
     Answer::ok(&json(call, &project, &branch)?)
 }
 
 /// Removes the protection with the name of a branch, if there is one.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = requested_branch(call, &project)?;
+    let branch = requested(call, &project, BRANCHES)?;
     if let Some(protection) =
-        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?
+        Protection::named(call, Holder::Project(project.id), &branch.name)?
     {
         protection.remove(call.db)?;
     }
@@ -339,45 +364,4 @@ fn list_tags(call: &Call<'_>) -> Result<Answer> {
     }
     tags.retain(|tag| is_found(&tag.name, &search));
     page::list_objects(call, &tags, |tag| tag_json(call, &project, tag))
-}
-
-fn show_tag(call: &Call<'_>) -> Result<Answer> {
-    let project = readable_project(call)?;
-    let tag = find_tag(call, &project, call.segment("tag_name"))?;
-    Answer::ok(&tag_json(call, &project, &tag)?)
-}
-
-fn create_tag(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(DEVELOPER)?;
-    call.params.require(&["tag_name", "ref"])?;
-    let name = call.params.text("tag_name")?.unwrap_or_default();
-    let reference = call.params.text("ref")?.unwrap_or_default();
-    let message = call.params.text("message")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message("Tag name invalid"))?;
-    let repository = open_repository(call, &project);
-    refuse_if(repository.find(TAGS, &name)?.is_some(), || {
-        ErrorResponse::bad_request_message(format!("Tag {name} already exists"))
-    })?;
-    let Some(commit) = repository.resolve(&reference)? else {
-        return Err(ErrorResponse::bad_request_message(format!("Target {reference} is invalid")));
-    };
-    let protections = covering_grants(call, project.id, &name)?;
-    if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
-    {
-        return Err(ErrorResponse::bad_request_message(
-            "You are not allowed to create this tag as it is protected.",
-        ));
-    }
-    repository.add_tag(&name, &message, &commit.id, call.time_text())?;
-    Answer::created(&tag_json(call, &project, &find_tag(call, &project, &name)?)?)
-}
-
-fn remove_tag(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(DEVELOPER)?;
-    let tag = find_tag(call, &project, call.segment("tag_name"))?;
-    call.check_unmodified(&tag.commit.created_at)?;
-    let is_protected = !covering_grants(call, project.id, &tag.name)?.is_empty();
-    check_removable(call, &project, is_protected, "tag")?;
-    open_repository(call, &project).remove(TAGS, &tag.name)?;
-    Ok(Answer::no_content())
 }

@@ -81,6 +81,8 @@ pub struct Collection {
     pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
     /// Refuses to remove a row that cannot be removed.
     pub(super) check_removal: fn(&CollectionCall<'_>, &Record) -> Result<()>,
+    /// Removes a row.
+    pub(super) remove: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// The place's own row that the call names.
     pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
     /// The answer about an entry that does not exist.
@@ -140,6 +142,7 @@ impl Collection {
             complete: |call, row| call.check_unique(row),
             filter: |_, _| Ok(()),
             check_removal: |call, row| call.check_unmodified(&row.updated_at),
+            remove: |call, row| Ok(call.collection.rows.remove(call, row)?),
             find: |call| call.find_in(call.stored_rows()?),
             not_found: ErrorResponse::no_record,
             json: |call, row| call.json_with_names(row),
@@ -282,12 +285,12 @@ impl<'a> CollectionCall<'a> {
                 if is_silent { Ok(Answer::no_content()) } else { Answer::ok(&self.json(&row)?) }
             }
             Verb::Remove => {
-                let row = match self.find() {
+                let mut row = match self.find() {
                     Err(failure) if self.can_be_absent(&failure) => return Ok(Answer::no_content()),
                     found => found?,
                 };
                 (self.collection.check_removal)(self, &row)?;
-                self.collection.rows.remove(self, &row)?;
+                (self.collection.remove)(self, &mut row)?;
                 Ok(Answer::no_content())
             }
         }

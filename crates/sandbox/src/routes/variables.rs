@@ -35,7 +35,8 @@ const VARIABLES: Collection = Collection {
     required: &["key", "value"],
     fields: &FIELDS,
     limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::model("base", text))),
-    scope: |_, call| scope(call),
+    required_features: &[PIPELINE_FEATURES],
+    scope: |_, call| GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER]),
     find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
     complete,
     // Project variables have no time of change.
@@ -126,20 +127,6 @@ fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     Ok(same_key_variables
         .iter()
         .any(|other| other.id != variable.id && other.text(ENVIRONMENT_SCOPE) == scope))
-}
-
-/// The project or group, for callers who manage it. A project is closed while its CI/CD is
-/// disabled, also for reads.
-fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER])?;
-    match &scope {
-        GroupOrProject::Project(project)
-            if call.are_features_off(project, PIPELINE_FEATURES)? =>
-        {
-            Err(ErrorResponse::forbidden())
-        }
-        _ => Ok(scope),
-    }
 }
 
 /// The feature of a project that pipelines, and what they use, need.

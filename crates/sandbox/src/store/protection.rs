@@ -109,34 +109,32 @@ pub(crate) struct Protection {
     pub(crate) updated_at: String,
     /// The time from which it exists; `None` means from its creation.
     pub(crate) due_at: Option<String>,
-    pub(crate) grants: Vec<Grant>,
 }
 
 stored!(Protection: protected_branches b,
-    id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
-
-/// The condition for the protections of a project or group that exist at a time, and the id of
-/// their holder.
-fn present_condition(holder: Holder) -> (String, i64) {
-    let (column, id) = match holder {
-        Holder::Group(id) => ("namespace_id", id),
-        other => other.key(),
-    };
-    (format!("WHERE b.{column} = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)"), id)
-}
+    id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at);
 
 impl Protection {
     /// The protections of a project or group that exist now, in order of creation.
     pub(crate) fn all(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
-        let mut protections = Self::without_grants(call, holder)?;
-        protections.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
-        Ok(protections)
+        Self::present(call, holder, None)
     }
 
-    /// The same without their grants.
-    pub(crate) fn without_grants(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
-        let (condition, id) = present_condition(holder);
-        Self::list(call.db, &format!("{condition} ORDER BY b.id"), params![id, call.time_text()])
+    /// The one with this name, case-sensitive.
+    pub(crate) fn named(call: &Call<'_>, holder: Holder, name: &str) -> Result<Option<Self>> {
+        Ok(Self::present(call, holder, Some(name))?.pop())
+    }
+
+    fn present(call: &Call<'_>, holder: Holder, name: Option<&str>) -> Result<Vec<Self>> {
+        let (column, id) = match holder {
+            Holder::Group(id) => ("namespace_id", id),
+            other => other.key(),
+        };
+        let clauses = format!(
+            "WHERE b.{column} = ?1 AND (b.due_at IS NULL_ANSWER OR b.due_at <= ?2)
+             AND (?3 IS NULL_ANSWER OR b.name = ?3) ORDER BY b.find_id"
+        );
+        Self::list(call.db, &clauses, params![id, call.time_text(), name])
     }
 
     /// The protections that cover a branch of a project: the project's and its top-level group's.
@@ -151,41 +149,19 @@ impl Protection {
         Ok(protections)
     }
 
-    /// The one with this name, case-sensitive.
-    pub(crate) fn find_by_name(
-        call: &Call<'_>,
-        holder: Holder,
-        name: &str,
-    ) -> Result<Option<Self>> {
-        let (condition, id) = present_condition(holder);
-        let values = params![id, call.time_text(), name];
-        let mut protection = Self::first(call.db, &format!("{condition} AND b.name = ?3"), values)?;
-        protection.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
-        Ok(protection)
+    /// The grants.
+    pub(crate) fn grants(&self, db: &Connection) -> Result<Vec<Grant>> {
+        Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.find_id", [self.id])
     }
 
-    /// Reads the grants.
-    pub(crate) fn read_grants(&mut self, db: &Connection) -> Result<()> {
-        self.grants = Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.id", [self.id])?;
-        Ok(())
-    }
-
-    /// The grants for an action.
-    pub(crate) fn grants_for(&self, action: ProtectedAction) -> impl Iterator<Item = &Grant> {
-        self.grants.iter().filter(move |grant| grant.action == action)
-    }
-
-    /// Stores it with its grants. The name of a new one must be free.
-    pub(crate) fn save(&mut self, db: &Connection) -> Result<()> {
+    /// Stores it with these grants and no others. The name of a new one must be free.
+    pub(crate) fn save(&mut self, db: &Connection, grants: &[Grant]) -> Result<()> {
         self.id = self.put(db)?;
-        for grant in &mut self.grants {
-            grant.branch_id = self.id;
-            grant.id = grant.put(db)?;
-        }
-        let grants: serde_json::Value = self.grants.iter().map(|grant| grant.id).collect();
+        let ids = grants.iter().map(|grant| Grant { branch_id: self.id, ..*grant }.put(db));
+        let ids = serde_json::Value::from(ids.collect::<Result<Vec<i64>>>()?);
         let sql = "DELETE FROM protected_branch_grants
                    WHERE branch_id = ?1 AND id NOT IN (SELECT value FROM json_each(?2))";
-        run(db, sql, params![self.id, grants.to_string()])
+        run(db, sql, params![self.id, ids.to_string()])
     }
 }
 

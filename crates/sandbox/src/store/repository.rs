@@ -37,12 +37,21 @@ pub(crate) struct GitRef {
     pub(crate) commit: Commit,
 }
 
-/// The references of one type: their table, and its columns for the message and the time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RefKind(&'static str, &'static str);
+/// Branches or tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RefKind {
+    pub(crate) table: &'static str,
+    /// The columns for the message and the time.
+    columns: &'static str,
+    /// The parameter and the segment with a name.
+    pub(crate) key: &'static str,
+    pub(crate) noun: &'static str,
+}
 
-pub(crate) const BRANCHES: RefKind = RefKind("branches", "'', ''");
-pub(crate) const TAGS: RefKind = RefKind("tags", "r.message, r.created_at");
+pub(crate) const BRANCHES: RefKind =
+    RefKind { table: "branches", columns: "'', ''", key: "branch", noun: "Branch" };
+pub(crate) const TAGS: RefKind =
+    RefKind { table: "tags", columns: "r.message, r.created_at", key: "tag_name", noun: "Tag" };
 
 /// The minimum length of an id that Git accepts.
 const MIN_ID_LENGTH: usize = 4;
@@ -86,7 +95,7 @@ impl Repository<'_> {
     }
 
     fn find_refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
-        let RefKind(table, columns) = kind;
+        let RefKind { table, columns, .. } = kind;
         // An empty name names no reference, so the index is not searched.
         let condition = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
         let clauses = format!(
@@ -101,7 +110,7 @@ impl Repository<'_> {
         })
     }
 
-    pub(crate) fn remove(self, RefKind(table, _): RefKind, name: &str) -> Result<()> {
+    pub(crate) fn remove(self, RefKind { table, .. }: RefKind, name: &str) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE project_id = ?1 AND name = ?2");
         run(self.db, &sql, params![self.project, name])
     }
