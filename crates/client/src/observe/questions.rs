@@ -175,13 +175,14 @@ impl Observer {
         Ok(entry_ids(kind, container, &entries))
     }
 
-    /// The names of the entries of the section `name` in the groups above, as far as they can be read.
+    /// The names of the entries of the section `name` in the groups above, nearest first, each with
+    /// its group, as far as they can be read.
     async fn entries_above(
         &self,
         container: &Container,
         name: &str,
-    ) -> Result<BTreeMap<String, Arc<str>>> {
-        let mut above = BTreeMap::new();
+    ) -> Result<Vec<(String, Arc<str>)>> {
+        let mut above = Vec::new();
         let Some(of) = catalogue::section(Scope::Group, name) else { return Ok(above) };
         let ReadSource::List(list) = of.home.place else { return Ok(above) };
         for group in groups_above(&container.path) {

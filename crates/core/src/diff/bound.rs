@@ -125,8 +125,8 @@ impl<'c> DiffContext<'c> {
         })
     }
 
-    /// Adds to `step` the entry of a group above beside which the service refuses its entry: one with the same
-    /// name, or another one of which a new project gets a copy and can have only one.
+    /// Adds to `step` the entries of groups above beside which the service refuses its entry: those with the
+    /// same name, or others of which a new project gets a copy and can have only one.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.only_one(key).is_some();
@@ -136,7 +136,7 @@ impl<'c> DiffContext<'c> {
         let Some(above) = self.entries_above.get(section.section) else {
             return findings.ask(ExtraFact::EntriesAbove(section.section));
         };
-        let taken = above.iter().find(|(name, _)| section.collides(key, name));
+        let taken = above.iter().filter(|(name, _)| section.collides(key, name));
         step.effects.extend(taken.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::Follows(group.section(section.section).entry(name))

@@ -163,7 +163,7 @@ pub enum ExtraFact {
 pub type Inherited = Arc<BTreeMap<u64, u8>>;
 
 /// By section, the names of the entries that groups above have, each with the declared path of the group.
-pub type EntriesAbove = BTreeMap<&'static str, BTreeMap<String, Arc<str>>>;
+pub type EntriesAbove = BTreeMap<&'static str, Vec<(String, Arc<str>)>>;
 
 /// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]

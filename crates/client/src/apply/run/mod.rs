@@ -174,9 +174,10 @@ impl<'a> ContainerRun<'a> {
 
     /// Carries out `steps`, which are as planned from what was read at these `times`, and verifies them.
     async fn run_planned(&self, steps: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
-        let remaining = steps.into_iter().filter(|step| state.progress.contains(&step.address));
+        let remaining =
+            steps.into_iter().filter(|step| state.progress.position(&step.address).is_some());
         let (possible, certain): (Vec<_>, Vec<_>) = remaining
-            .map(|step| self.with_planned_edges(step))
+            .map(|step| self.with_planned_edges(step, &state.progress))
             .partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(Step::closes);
         self.run_steps(others, times, state).await;
@@ -216,7 +217,7 @@ impl<'a> ContainerRun<'a> {
         let mut steps = Vec::new();
         for step in open {
             match self.replanned_within(&step, &reading.plan) {
-                Ok(replanned) => steps.push(self.with_planned_edges(replanned)),
+                Ok(replanned) => steps.push(self.with_planned_edges(replanned, &state.progress)),
                 Err(outcome) => self.end(state, &step, outcome),
             }
         }
@@ -256,16 +257,24 @@ impl<'a> ContainerRun<'a> {
         Err(changed_meanwhile("it differs from its manifest by more than was planned"))
     }
 
-    /// The step with exactly the planned edges to other containers, which a new plan of this container
-    /// alone lacks.
-    fn with_planned_edges(&self, mut step: Step) -> Step {
-        step.after.retain(|edge| edge.address.path == step.address.path);
-        let planned = self.steps.iter().filter(|planned| planned.address == step.address);
-        let edges = planned
-            .flat_map(|planned| &planned.after)
-            .filter(|_| !Bug::IgnoreOtherContainers.is_planted());
-        step.after.extend(edges.filter(|edge| edge.address.path != step.address.path).cloned());
-        step
+    /// The step with its planned edges, which a new plan of this container alone may lack, and with
+    /// the new ones that do not contradict them.
+    fn with_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Step {
+        let Some(position) = progress.position(&step.address) else { return step };
+        let mut edges = self.steps[position].after.clone();
+        for edge in std::mem::take(&mut step.after) {
+            let section = Address { entry: None, ..edge.address.clone() };
+            let is_planned = edges
+                .iter()
+                .any(|planned| planned.address == edge.address || planned.address == section);
+            if !is_planned && !self.plan.comes_after(&edge.address, &step.address) {
+                edges.push(edge);
+            }
+        }
+        if Bug::IgnoreOtherContainers.is_planted() {
+            edges.retain(|edge| edge.address.path == step.address.path);
+        }
+        Step { after: edges, ..step }
     }
 
     /// Carries out the step that closes the container, but only if everything before it matches.

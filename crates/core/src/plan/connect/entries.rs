@@ -44,15 +44,26 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
                 Action::Update => {}
             }
         }
-        for effect in &step.effects {
-            let Effect::Follows(taken) = effect else { continue };
+        let taken = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Follows(taken) => Some(taken),
+            _ => None,
+        });
+        let (mut removals, mut stays) = (Vec::new(), None);
+        for taken in taken {
             let removal = gone.iter().find(|(other, name)| {
                 taken.entry.as_deref() == Some(name)
                     && steps[*other].address.path.eq_ignore_ascii_case(&taken.path)
             });
             match removal {
-                Some((other, _)) => edges.push((at, *other, "the group above has one until then")),
-                None => problems.push(collision_problem(step, section, unique, taken)),
+                Some((other, _)) => removals.push(*other),
+                None => stays = stays.or(Some(taken)),
+            }
+        }
+        match stays {
+            Some(taken) => problems.push(collision_problem(step, section, unique, taken)),
+            None => {
+                let reason = "the group above has one until then";
+                edges.extend(removals.into_iter().map(|other| (at, other, reason)));
             }
         }
     }

@@ -43,7 +43,7 @@ use crate::{
     kind::{Capability, Effect},
     value::Json,
 };
-use graph::Graph;
+pub(super) use graph::Graph;
 pub(super) use people::still_named;
 use visible::{order_visibility, refuse_too_visible, refuse_visible_contents};
 
