@@ -378,6 +378,14 @@ impl Step {
         fields.filter(|value| value.plain().is_none()).chain(dropped)
     }
 
+    /// What must make room before the service accepts it.
+    pub fn follows(&self) -> impl Iterator<Item = &Address> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Follows(address) => Some(address),
+            _ => None,
+        })
+    }
+
     /// The users whose access it changes, with their levels before and after.
     pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
         self.effects.iter().filter_map(|effect| match effect {
