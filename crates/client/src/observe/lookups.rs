@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Observer,
-    find::{id_of, same_path},
+    find::{id_of, level_of, same_path},
     memory,
 };
 use crate::{
     api::Result,
     catalogue,
-    desired::{DeclaredSection, EntryPresence},
+    desired::{DeclaredSection, EntryPresence, named_object},
     field::{NamedObject, Scope},
     kind::{Id, LiveNamespace, Names, NamespaceOwner, Section, forms},
     live::LiveEntries,
@@ -115,9 +115,11 @@ impl Observer {
             };
             let roles = all.iter().filter_map(|raw| {
                 let name = raw.get("name")?.as_str()?.to_owned();
-                let level = raw.get("base_access_level").and_then(Json::as_u64);
-                let level = level.and_then(|level| level.try_into().ok());
-                Some(CustomRole { id: id_of(raw)?, name, level })
+                Some(CustomRole {
+                    id: id_of(raw)?,
+                    name,
+                    level: level_of(raw, "base_access_level"),
+                })
             });
             Ok(roles.collect())
         };
@@ -126,10 +128,10 @@ impl Observer {
 
     /// The runners of projects that the token sees, if entries of the section name runners.
     pub(super) async fn runners_for(&self, of: Section) -> Result<Runners> {
-        if of.identity.iter().any(|name| of.field(name).names == Some(NamedObject::Runner)) {
-            return self.runners().await;
+        match named_object(of) {
+            Some((_, NamedObject::Runner)) => self.runners().await,
+            _ => Ok(Runners::default()),
         }
-        Ok(Runners::default())
     }
 
     /// The runners of projects that the token sees, read once.

@@ -5,13 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, exist::list_below, find::id_of, tolerate};
+use super::{
+    Observer,
+    exist::list_below,
+    find::{id_of, level_of},
+    tolerate,
+};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
     catalogue::{self, constraints, shares},
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence},
+    desired::{Container, DeclaredSection, EntryPresence, named_object},
     field::{NamedObject, Scope},
     kind::{Entries, Facts, LiveEntry, ReadSource, Removal, Section, Target, Wanted, forms},
     level::{MAINTAINER, OWNER},
@@ -272,10 +277,8 @@ impl Observer {
             levels => BTreeMap::clone(&*levels?),
         };
         for group in declared_shares(group) {
-            for (user, level) in self.members(group).await?.iter() {
-                let highest = levels.entry(*user).or_insert(*level);
-                *highest = (*highest).max(*level);
-            }
+            let members = self.members(group).await?;
+            members.iter().for_each(|(user, level)| raise(&mut levels, *user, *level));
         }
         levels.retain(|_, level| *level >= MAINTAINER);
         Ok(levels.into_keys().collect())
@@ -355,13 +358,10 @@ impl Observer {
         let members = self.client.list_rows(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
-            let level = member.get("access_level").and_then(Json::as_u64);
-            let level = level.and_then(|level| u8::try_from(level).ok());
             let is_active = member.get("state").is_none_or(|state| state == "active");
-            let level = if is_active { level } else { Some(0) };
+            let level = if is_active { level_of(member, "access_level") } else { Some(0) };
             if let Some((id, level)) = id_of(member).zip(level) {
-                let highest = levels.entry(id).or_insert(level);
-                *highest = level.max(*highest);
+                raise(&mut levels, id, level);
             }
         }
         Ok(levels)
@@ -402,11 +402,10 @@ impl Observer {
         for (section, entries) in container.sections.iter().filter_map(|section| {
             Some((section.section, live.sections.get(section.section.section)?.entries().ok()?))
         }) {
-            let mut identity = section.identity.iter();
-            let name = identity.find(|name| section.field(name).names == Some(NamedObject::Group));
-            let Some(name) = name.filter(|_| section.removal == Removal::Access) else { continue };
+            let named = named_object(section).filter(|_| section.removal == Removal::Access);
+            let Some((name, NamedObject::Group)) = named else { continue };
             for entry in entries {
-                let path = entry.fields.raw().get(*name).and_then(Json::as_str);
+                let path = entry.fields.raw().get(name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
                     groups.insert(id, self.callers_level(self.levels(path).await)?);
                 }
@@ -422,4 +421,10 @@ fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     let shares =
         shares.filter(|share| share.state == EntryPresence::Present).map(|share| &*share.key);
     shares.chain(container.life.shares_above.iter().map(|group| &**group))
+}
+
+/// Gives a user at least this level.
+fn raise(levels: &mut BTreeMap<u64, u8>, user: u64, level: u8) {
+    let highest = levels.entry(user).or_insert(level);
+    *highest = level.max(*highest);
 }

@@ -334,12 +334,15 @@ impl Container {
     }
 }
 
+/// The field that names the object of an entry, and the sort of that object.
+pub fn named_object(section: Section) -> Option<(&'static str, NamedObject)> {
+    section.identity.iter().find_map(|name| Some((*name, section.field(name).names?)))
+}
+
 /// The field with the user or group of an entry.
 pub fn subject(section: Section) -> Option<(&'static str, NamedObject)> {
-    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
-    names.find_map(|(name, named)| {
-        Some((name, named.filter(|named| matches!(named, NamedObject::User | NamedObject::Group))?))
-    })
+    named_object(section)
+        .filter(|(_, named)| matches!(named, NamedObject::User | NamedObject::Group))
 }
 
 /// A declared section.

@@ -17,8 +17,8 @@ pub(crate) mod texts;
 
 pub use bound::{Support, ValueLimit, fit};
 pub use findings::{Findings, GuardRefusal, Held, Incomplete, Note, Problem, Reason};
-pub(crate) use step::Shared;
 pub use step::{Action, Edge, FieldChange, Label, Shown, ShownCall, Step};
+pub(crate) use step::{KeptLive, Shared};
 
 use std::collections::{BTreeMap, BTreeSet};
 

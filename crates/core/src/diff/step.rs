@@ -168,7 +168,7 @@ pub struct Step {
     pub is_copy: bool,
     /// The live entry, to detect later whether it changed meanwhile.
     #[serde(skip)]
-    pub live: Option<Sealed>,
+    pub live: Option<KeptLive<LiveEntry>>,
 }
 
 impl Step {
@@ -229,7 +229,7 @@ impl Step {
     /// Adds the live entry.
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
-        Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
+        Self { live: Some(KeptLive(Box::new(live.clone()))), ..self }
     }
 
     /// Adds effects, and those of its calls that its fields do not show.
@@ -443,13 +443,13 @@ fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, part: &mut Arc<T>
     }
 }
 
-/// A live entry that is kept but not shown.
+/// Live state that is kept but not shown.
 #[derive(Clone)]
-pub struct Sealed(pub(crate) Box<LiveEntry>);
+pub struct KeptLive<T>(pub(crate) Box<T>);
 
-impl std::fmt::Debug for Sealed {
+impl<T> std::fmt::Debug for KeptLive<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[live entry]")
+        f.write_str("[live]")
     }
 }
 

@@ -118,14 +118,14 @@ impl ContainerPlanner<'_> {
         found: &LiveEntries,
     ) -> Result<Findings, Cause> {
         let mut findings = diff::section(section, found, self.context)?;
-        self.settings.leave_held(section.section, &mut findings);
+        self.settings.holds.watch_held(section.section, &mut findings, &self.settings.moves);
         Ok(findings)
     }
 
     /// Plans a section that can be read only under `condition`. Held differences are only watched.
     pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
         let mut findings = diff::plan_possible(section, condition, self.context);
-        self.settings.leave_held(section.section, &mut findings);
+        self.settings.holds.watch_held(section.section, &mut findings, &self.settings.moves);
         findings
     }
 

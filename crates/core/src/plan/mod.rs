@@ -50,9 +50,12 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, FieldChange, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
+    diff::{
+        Action, FieldChange, Findings, Incomplete, KeptLive, Note, Problem, Reason, Shared, Shown,
+        Step,
+    },
     field::Scope,
-    kind::{Arrival, Created, Section},
+    kind::{Arrival, Created},
     live::{Caller, Live},
     planted::Bug,
     release::Release,
@@ -126,11 +129,6 @@ impl PlanSettings {
     fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.until(address, &self.moves)
     }
-
-    /// Moves held steps of `findings`, those of a section, to the watched ones.
-    fn leave_held(&self, section: Section, findings: &mut Findings) {
-        self.holds.watch_held(section, findings, &self.moves);
-    }
 }
 
 /// The whole plan.
@@ -174,7 +172,7 @@ pub struct Plan {
     has_idle_rules: bool,
     /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
-    live: BTreeMap<Arc<str>, KeptLive>,
+    live: BTreeMap<Arc<str>, KeptLive<Live>>,
     /// The plans of the containers, if they are remembered.
     #[serde(skip)]
     remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
@@ -184,15 +182,6 @@ pub struct Plan {
     /// What its steps have in common.
     #[serde(skip)]
     shared: Shared,
-}
-
-/// A live state that is kept but not shown.
-struct KeptLive(Box<Live>);
-
-impl std::fmt::Debug for KeptLive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[live]")
-    }
 }
 
 impl Deref for Plan {

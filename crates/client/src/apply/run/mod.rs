@@ -134,12 +134,15 @@ impl<'a> ContainerRun<'a> {
             self.end_all(&mut state, |_| StepOutcome::NotStarted);
             return state;
         }
-        if let Some(times) = self.trust_plan() {
+        let trusted = self.apply.trusted_live(self.plan, &self.container.path);
+        if let Some(live) = trusted.filter(|_| self.steps.iter().all(|step| step.is_complete())) {
+            // Planning again from it would give the planned steps.
+            self.start_from(live);
             let steps = self.steps.iter().map(|step| (*step).clone()).collect();
-            self.run_planned(steps, &times, &mut state).await;
+            self.run_planned(steps, &live.times, &mut state).await;
             return state;
         }
-        let reading = match self.first_reading().await {
+        let reading = match self.first_reading(trusted).await {
             Ok(reading) => reading,
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
@@ -342,29 +345,22 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Records the id of the container, if it was unknown.
-    fn record_id(&self, presence: Option<&Presence>) {
-        if let Some(Presence::Here(Target { id: Some(id), .. }, _)) = presence {
+    fn record_id(&self, presence: &Presence) {
+        if let Presence::Here(Target { id: Some(id), .. }, _) = presence {
             self.id.get_or_init(|| *id);
         }
     }
 
-    /// Starts from the live state of the plan and returns when it was read, if the planned steps are
-    /// what planning again from it would give.
-    fn trust_plan(&self) -> Option<Times> {
-        let live = self.apply.trusted_live(self.plan, &self.container.path)?;
-        if !self.steps.iter().all(|step| step.is_complete()) {
-            return None;
-        }
-        self.record_id(Some(&live.presence));
+    fn start_from(&self, live: &Live) {
+        self.record_id(&live.presence);
         *self.cache.borrow_mut() = LiveCache::new(live.clone());
-        Some(live.times.clone())
     }
 
-    /// The remaining steps, from the live state of the plan if that is recent.
-    async fn first_reading(&self) -> Result<Reading> {
+    /// The remaining steps, from the live state of the plan if that is `trusted`.
+    async fn first_reading(&self, trusted: Option<&Live>) -> Result<Reading> {
         let planned = self.plan.live(&self.container.path);
-        self.record_id(planned.map(|live| &live.presence));
-        let live = match self.apply.trusted_live(self.plan, &self.container.path) {
+        planned.into_iter().for_each(|live| self.record_id(&live.presence));
+        let live = match trusted {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();
@@ -372,8 +368,7 @@ impl<'a> ContainerRun<'a> {
                 Live { release: planned.map_or(live.release, |live| live.release), ..live }
             }
         };
-        self.record_id(Some(&live.presence));
-        *self.cache.borrow_mut() = LiveCache::new(live.clone());
+        self.start_from(&live);
         self.replan(live).await
     }
 
@@ -387,21 +382,9 @@ impl<'a> ContainerRun<'a> {
         } else {
             observer.read_again(&self.container, live, sections).await?
         };
-        self.record_id(Some(&live.presence));
+        self.record_id(&live.presence);
         self.cache.borrow_mut().merge_reading(live.clone(), sections);
         self.replan(live).await
-    }
-
-    /// Reads the sections of `steps` again.
-    async fn reread_for<'s>(&self, steps: impl Iterator<Item = &'s Step>) -> Result<Reading> {
-        let mut sections = BTreeSet::new();
-        for step in steps {
-            match step.address.section {
-                Some(section) => drop(sections.insert(section)),
-                None => sections.extend(self.container.section_names()),
-            }
-        }
-        self.reread(&sections).await
     }
 
     /// Plans the remaining steps, given `live`.
@@ -409,7 +392,7 @@ impl<'a> ContainerRun<'a> {
         let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
         let resends = !settings.resend.is_empty() || settings.groups.give(&self.container.path);
-        let visible = resends.then(|| self.plan_visible(&live, settings));
+        let visible = resends.then(|| self.plan_visible(&live));
         Ok(Reading { times: live.times, plan, visible })
     }
 
@@ -418,8 +401,8 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Plans the remaining steps, given `live`, without those that only resend fields.
-    fn plan_visible(&self, live: &Live, settings: PlanSettings) -> ContainerPlan {
-        plan::container(&self.container, live, &settings.after_run())
+    fn plan_visible(&self, live: &Live) -> ContainerPlan {
+        plan::container(&self.container, live, &self.settings().after_run())
     }
 
     /// True if this run creates the container.

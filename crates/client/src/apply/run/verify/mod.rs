@@ -51,7 +51,7 @@ impl ContainerRun<'_> {
     /// read any more.
     fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
-        let plan = self.plan_visible(&cache.live, self.settings());
+        let plan = self.plan_visible(&cache.live);
         let certain = plan.steps.iter().filter(|step| cache.is_certain(&step.address));
         let mismatches = certain.filter_map(|step| self.mismatch(step, state));
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
