@@ -133,7 +133,7 @@ impl<'c> DiffContext<'c> {
         if !(section.is_unique_above() || gets_copies) || !self.has_group_above() {
             return;
         }
-        let Some(above) = self.entries_above.get(section.section) else {
+        let Some(above) = self.live.entries_above.get(section.section) else {
             return findings.ask(ExtraFact::EntriesAbove(section.section));
         };
         let taken = above.iter().filter(|(name, _)| section.collides(key, name));
@@ -155,7 +155,7 @@ impl<'c> DiffContext<'c> {
         }
         let declared: Vec<_> = self.groups.above(&self.target.path, &row.by).collect();
         let nearest = declared.first()?.1?;
-        let Some(above) = self.group_above else {
+        let Some(above) = &self.live.group_above else {
             findings.ask(ExtraFact::GroupAbove);
             return None;
         };
@@ -214,7 +214,7 @@ impl<'c> DiffContext<'c> {
         if row.by.section != settings::SECTION || is_unknown || !self.is_decided_by_group(row) {
             return None;
         }
-        let Some(group) = self.group_above else {
+        let Some(group) = &self.live.group_above else {
             findings.ask(ExtraFact::GroupAbove);
             return None;
         };
@@ -253,7 +253,7 @@ impl<'c> DiffContext<'c> {
             .namespace
             .as_ref()
             .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
-        self.target.path.contains('/') && self.personal_owner.is_none() && !of_user
+        self.target.path.contains('/') && self.facts.personal_owner.is_none() && !of_user
     }
 }
 

@@ -33,10 +33,10 @@ use crate::{
     desired::{DeclaredSection, EntryPresence, Groups, Unlisted, subject},
     field::{Field, NamedObject, Secrecy},
     kind::{
-        self, CallContext, EntryFault, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target,
-        calls::CallPurpose, forms, risk,
+        self, CallContext, EntryFault, Facts, LiveEntry, Names, NoCalls, Section, Shape, Spec,
+        Target, calls::CallPurpose, forms, risk,
     },
-    live::{Caller, EntriesAbove, Inherited, LiveEntries},
+    live::{Caller, Live, LiveEntries},
     origin::{Origin, Sourced},
     planted::Bug,
     release::DetectedRelease,
@@ -54,20 +54,12 @@ pub struct DiffContext<'a> {
     pub container: &'a Address,
     /// The token's user.
     pub caller: &'a Caller,
-    /// Whether its repository has no branch yet.
-    pub is_empty: bool,
-    /// Whether the container shows that the service has no licence.
-    pub is_unlicensed: bool,
-    /// The owner, if the container is in a personal namespace.
-    pub personal_owner: Option<u64>,
+    /// What its object shows; of a missing one, what a new one would show.
+    pub facts: &'a Facts,
+    /// Its live state, with the answers to [questions](Findings::questions).
+    pub live: &'a Live,
     /// The ids of the names in entries.
     pub names: &'a Names,
-    /// The access levels in the group above, once they were read.
-    pub inherited: Option<&'a Inherited>,
-    /// The entries of groups above, once they were read.
-    pub entries_above: &'a EntriesAbove,
-    /// The object of the group above, once it was read.
-    pub group_above: Option<&'a Object>,
     /// The declarations of the groups in the run.
     pub groups: &'a Groups,
     /// The release of the service, once it was read.
@@ -262,7 +254,7 @@ fn plan_unlisted(
     }
     let user = live.id().filter(|_| matches!(subject(section), Some((_, NamedObject::User))));
     let is_caller = user == Some(context.caller.id);
-    let is_owner = user.is_some() && user == context.personal_owner;
+    let is_owner = user.is_some() && user == context.facts.personal_owner;
     let callers = is_caller.then_some("the token's own access");
     let never = live
         .protected

@@ -8,7 +8,6 @@ use crate::{
     desired::DeclaredSection,
     diff::{Note, Reason},
     kind::{Capability, Effect},
-    live::Presence,
 };
 
 /// The capabilities that declared switches keep from a container, each with whether this run turns its
@@ -35,10 +34,7 @@ pub(super) fn switch_effect(
 impl ContainerPlanner<'_> {
     /// True if the feature of the setting `name` is off.
     pub(super) fn is_off(&self, name: &str) -> bool {
-        match &self.live.presence {
-            Presence::Here(_, facts) => facts.disabled.contains(name),
-            _ => false,
-        }
+        self.context.facts.disabled.contains(name)
     }
 
     /// Leaves out a section, because something that it needs is declared to be off.
@@ -57,7 +53,7 @@ impl ContainerPlanner<'_> {
     /// Turns what could not be compared into notes if it names entries of a section that a declared
     /// switch closes.
     pub(super) fn close_with_named(&self, plan: &mut ContainerPlan) {
-        let shut = plan.shut.iter().filter_map(|name| self.live.sections.get(name));
+        let shut = plan.shut.iter().filter_map(|name| self.context.live.sections.get(name));
         let reasons: Vec<_> = shut.filter_map(|found| found.entries().err()).collect();
         let shut =
             plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));

@@ -49,13 +49,9 @@ pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> 
         target: &target,
         container: &address,
         caller: &settings.caller,
-        is_empty: facts.is_empty,
-        is_unlicensed: facts.is_unlicensed,
-        personal_owner: facts.personal_owner,
+        facts,
+        live,
         names: &names,
-        inherited: live.inherited.as_ref(),
-        entries_above: &live.entries_above,
-        group_above: live.group_above.as_deref(),
         groups: &settings.groups,
         release: match live.release {
             DetectedRelease::Hidden => {
@@ -66,8 +62,8 @@ pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> 
         secrets: &settings.secrets,
         resend: &settings.resend,
     };
-    let planner = ContainerPlanner { declared, live, settings, address: &address, context };
-    planner.plan_by_presence(facts, &mut plan);
+    let planner = ContainerPlanner { declared, settings, address: &address, context };
+    planner.plan_by_presence(&mut plan);
     if declared.is_watched || settings.held_until(&address).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
@@ -99,7 +95,6 @@ fn collect_names(declared: &Container, live: &Live, settings: &PlanSettings) -> 
 /// A container that is being planned.
 pub(super) struct ContainerPlanner<'a> {
     pub(super) declared: &'a Container,
-    pub(super) live: &'a Live,
     pub(super) settings: &'a PlanSettings,
     pub(super) address: &'a Address,
     pub(super) context: DiffContext<'a>,
@@ -135,9 +130,10 @@ impl ContainerPlanner<'_> {
     }
 
     /// Plans a container that exists.
-    pub(super) fn plan_existing(&self, facts: &Facts, plan: &mut ContainerPlan) {
+    pub(super) fn plan_existing(&self, plan: &mut ContainerPlan) {
+        let facts = self.context.facts;
         if self.declared.life.absent().is_some() {
-            return self.plan_deletion(facts, plan);
+            return self.plan_deletion(plan);
         }
         if let Some(arrival) = &facts.arrival {
             return self.plan_arrival(arrival, plan);
@@ -149,7 +145,7 @@ impl ContainerPlanner<'_> {
         if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
             return plan.close_vanished(self.declared);
         }
-        if let Err(problem) = self.plan_restoration(facts, plan) {
+        if let Err(problem) = self.plan_restoration(plan) {
             return plan.close(*problem);
         }
         self.unlisted_projects(plan);
@@ -163,7 +159,7 @@ impl ContainerPlanner<'_> {
                 None => self.plan_archived(writable == Some(false), plan),
             };
         }
-        match former.map(|former| self.move_step(former, facts)).transpose() {
+        match former.map(|former| self.move_step(former)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.close(*problem),
         }
@@ -174,11 +170,8 @@ impl ContainerPlanner<'_> {
     }
 
     /// Restores it if it is marked for deletion.
-    fn plan_restoration(
-        &self,
-        facts: &Facts,
-        plan: &mut ContainerPlan,
-    ) -> Result<(), Box<Problem>> {
+    fn plan_restoration(&self, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
+        let facts = self.context.facts;
         let Some(since) = &facts.deleting else { return Ok(()) };
         let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
         if !may_restore || self.context.target.former.is_some() {
@@ -196,7 +189,7 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) {
         let unread = LiveEntries::Unreadable(Cause::new("not read"));
-        let found = self.live.sections.get(section.section.section).unwrap_or(&unread);
+        let found = self.context.live.sections.get(section.section.section).unwrap_or(&unread);
         let mut findings = match self.compare(section, found) {
             Ok(findings) => findings,
             Err(reason) => return self.plan_unread(section, reason, closed, plan),
@@ -262,7 +255,7 @@ impl ContainerPlanner<'_> {
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
-        let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
+        let refused = guard::steps(&plan.findings.steps, self.declared, self.context);
         plan.findings.extend(refused);
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         order::arrange(scope, caller, &mut plan.findings.steps);
@@ -365,7 +358,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
             let name = section.section.section;
-            let effects = match self.live.sections.get(name) {
+            let effects = match self.context.live.sections.get(name) {
                 Some(LiveEntries::One(Some(live))) if self.is_held(section) => {
                     section.section.rules().effects(None, live.fields.raw(), live.fields.raw())
                 }
@@ -376,7 +369,7 @@ impl ContainerPlanner<'_> {
     }
 
     fn declared_effects(&self, section: &DeclaredSection) -> Vec<Effect> {
-        match self.live.sections.get(section.section.section) {
+        match self.context.live.sections.get(section.section.section) {
             Some(LiveEntries::One(Some(live))) => section.effects_on(live),
             _ => Vec::new(),
         }

@@ -75,7 +75,8 @@ impl ContainerPlanner<'_> {
         gone: &[(NamedObject, u64)],
     ) -> Option<Findings> {
         let names_people = section.section.home.names_people;
-        let found = self.live.sections.get(section.section.section).filter(|_| names_people)?;
+        let found =
+            self.context.live.sections.get(section.section.section).filter(|_| names_people)?;
         let table = section.section.table();
         let without = |entry: &LiveEntry| {
             gone.iter().fold(entry.clone(), |entry, (named, id)| {
@@ -154,8 +155,8 @@ impl ContainerPlanner<'_> {
 
     /// Whether all groups that the container is shared with are known.
     fn knows_shares(&self, findings: &mut Findings) -> bool {
-        match self.live.sections.get(shares::SECTION) {
-            _ if !matches!(self.live.presence, Presence::Here(..)) => true,
+        match self.context.live.sections.get(shares::SECTION) {
+            _ if !matches!(self.context.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
             None => {
                 findings.ask(ExtraFact::Shares);
@@ -169,7 +170,7 @@ impl ContainerPlanner<'_> {
     /// access: a private group that a project or a group above is shared with is hidden from others.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        let owner = self.context.personal_owner;
+        let owner = self.context.facts.personal_owner;
         let scope = self.declared.scope;
         let is_certain = self.context.caller.administrator
             && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
@@ -180,9 +181,9 @@ impl ContainerPlanner<'_> {
         let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
         let least = scope.of(MAINTAINER, 1);
         let members = accesses.filter(|(.., after)| *after >= least).map(|(user, ..)| user);
-        let seen = self.live.people.iter().flatten().flatten().copied();
+        let seen = self.context.live.people.iter().flatten().flatten().copied();
         let mut inside: BTreeSet<_> = members.chain(seen).chain(owner).collect();
-        if !matches!(self.live.presence, Presence::Here(..)) {
+        if !matches!(self.context.live.presence, Presence::Here(..)) {
             inside.insert(self.context.caller.id);
         }
         let mut asks = false;
@@ -192,7 +193,7 @@ impl ContainerPlanner<'_> {
             else {
                 continue;
             };
-            match &self.live.people {
+            match &self.context.live.people {
                 _ if inside.contains(id) => {}
                 None => asks = true,
                 Some(Ok(_)) => {
@@ -210,7 +211,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn mark_contents(&self, plan: &mut ContainerPlan) {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
         let Some(step) = steps.find(|step| narrows(step)) else { return };
-        let Some(contents) = &self.live.contents else {
+        let Some(contents) = &self.context.live.contents else {
             return plan.findings.ask(ExtraFact::Contents);
         };
         let Some((_, most)) = visibility(step) else { return };
@@ -243,7 +244,7 @@ impl ContainerPlanner<'_> {
             });
             if let Some(user) = user {
                 let path = &self.address.path;
-                let above = self.context.inherited.filter(|_| path.contains('/'));
+                let above = self.context.live.inherited.as_ref().filter(|_| path.contains('/'));
                 // An empty list may be one that could not be read.
                 let has =
                     |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
@@ -291,14 +292,16 @@ impl ContainerPlanner<'_> {
             let Some((identity, _)) = subject(section).filter(|of| of.1 == named) else { continue };
             let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            levels.extend(self.live.entries(section.section).into_iter().flatten().filter_map(
-                |entry| {
-                    Some((
-                        Id::Known(entry.id()?),
-                        AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
-                    ))
-                },
-            ));
+            levels.extend(
+                self.context.live.entries(section.section).into_iter().flatten().filter_map(
+                    |entry| {
+                        Some((
+                            Id::Known(entry.id()?),
+                            AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
+                        ))
+                    },
+                ),
+            );
             let declared = self.declared.entries(section.section);
             let declared = declared.filter(|entry| entry.state == EntryPresence::Present);
             levels.extend(declared.filter_map(|entry| {
@@ -346,7 +349,7 @@ impl ContainerPlanner<'_> {
     fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
         let address = self.address.section(section.section);
         let declared = self.declared.section(section.section);
-        let found = self.live.entries(section.section);
+        let found = self.context.live.entries(section.section);
         let (Some(declared), Some(entries)) = (declared, found) else { return vec![address] };
         let entries = entries.iter().filter(|entry| {
             let name = section.name(entry.fields.raw());

@@ -19,7 +19,7 @@ use crate::{
     diff::{Action, DiffContext, Findings, GuardRefusal, Incomplete, Step},
     kind::{Effect, RefRule, Risk, WeakerProtection, weaker},
     level::{AccessLevel, MAINTAINER, OWNER},
-    live::{Caller, ExtraFact, Inherited, Live},
+    live::{Caller, ExtraFact, Inherited},
     origin::Origin,
     text::{count, escape},
 };
@@ -138,13 +138,8 @@ struct AccessChange<'s> {
 }
 
 /// The refusals of the guards for single steps.
-pub(super) fn steps(
-    steps: &[Step],
-    live: &Live,
-    declared: &Container,
-    context: DiffContext<'_>,
-) -> Findings {
-    let mut guards = GuardedSteps { steps, live, declared, context, findings: Findings::default() };
+pub(super) fn steps(steps: &[Step], declared: &Container, context: DiffContext<'_>) -> Findings {
+    let mut guards = GuardedSteps { steps, declared, context, findings: Findings::default() };
     guards.check_access();
     guards.check_caller_shares();
     let unknown = steps.iter().filter_map(|step| directory_access(step, context.caller));
@@ -163,7 +158,6 @@ fn refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
 /// The steps of a container, and what guards find in them.
 struct GuardedSteps<'a> {
     steps: &'a [Step],
-    live: &'a Live,
     declared: &'a Container,
     context: DiffContext<'a>,
     findings: Findings,
@@ -205,8 +199,8 @@ impl<'a> GuardedSteps<'a> {
             .filter(|change| change.before == OWNER && change.after < OWNER)
             .collect();
         let Some(last) = demoted.last() else { return };
-        let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
-        let above = match context.inherited {
+        let has_group = context.target.path.contains('/') && context.facts.personal_owner.is_none();
+        let above = match &context.live.inherited {
             Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
             None if has_group => return self.findings.ask(ExtraFact::Inherited),
             None => 0,
@@ -215,7 +209,7 @@ impl<'a> GuardedSteps<'a> {
         let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
         let raised =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-        let others = above + raised + usize::from(context.personal_owner.is_some());
+        let others = above + raised + usize::from(context.facts.personal_owner.is_some());
         if owners.iter().filter(stays).count() + others == 0 {
             let all = owners.len().max(demoted.len());
             let reason = format!("would remove the last owner (of {all})");
@@ -231,10 +225,10 @@ impl<'a> GuardedSteps<'a> {
             self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
         let is_lower = |change: &&AccessChange<'_>| change.after < change.before;
         let Some(first) = changes.iter().find(is_lower) else { return };
-        if caller.administrator || self.context.personal_owner == Some(caller.id) {
+        if caller.administrator || self.context.facts.personal_owner == Some(caller.id) {
             return;
         }
-        let Some(access) = &self.live.caller_access else {
+        let Some(access) = &self.context.live.caller_access else {
             return self.findings.ask(ExtraFact::CallerAccess);
         };
         let unread = access
@@ -280,7 +274,8 @@ impl<'a> GuardedSteps<'a> {
             Some((step, from?))
         });
         let Some((step, from)) = moved else { return };
-        let (Some(before), Some(after)) = (&self.live.inherited_before, &self.live.inherited)
+        let (Some(before), Some(after)) =
+            (&self.context.live.inherited_before, &self.context.live.inherited)
         else {
             self.findings.ask(ExtraFact::Inherited);
             return self.findings.ask(ExtraFact::InheritedBefore);
@@ -336,7 +331,7 @@ impl<'a> GuardedSteps<'a> {
     }
 
     fn section_effects(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
-        self.live.entries(section.section.section).into_iter().flatten().flat_map(|entry| {
+        self.context.live.entries(section.section.section).into_iter().flatten().flat_map(|entry| {
             section.section.rules().effects(entry.id(), entry.fields.raw(), entry.fields.raw())
         })
     }

@@ -12,7 +12,7 @@ use crate::{
     diff::{self, Action, FieldChange, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
-        CallContext, Capability, Effect, Facts, Former, LiveNamespace, NamespaceOwner, PlannedCall,
+        CallContext, Capability, Effect, Former, LiveNamespace, NamespaceOwner, PlannedCall,
         Target,
         calls::{CallPurpose, Lifecycle},
     },
@@ -21,7 +21,7 @@ use crate::{
 
 impl ContainerPlanner<'_> {
     /// Moves the container to its declared path.
-    pub(super) fn move_step(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
+    pub(super) fn move_step(&self, former: &Former) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
             && former.transfers
@@ -34,8 +34,8 @@ impl ContainerPlanner<'_> {
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.change("path", &former.path, &self.declared.path, origin)];
-        let former = &Former { name: self.freed_name(former, facts), ..former.clone() };
-        if let (Some(old), Some(new)) = (&facts.name, &former.name) {
+        let former = &Former { name: self.freed_name(former), ..former.clone() };
+        if let (Some(old), Some(new)) = (&self.context.facts.name, &former.name) {
             changes.push(self.change("name", old, new, origin));
         }
         let step =
@@ -49,11 +49,11 @@ impl ContainerPlanner<'_> {
 
     /// The name to set with the new path. A name is unique in its group, and a container created at
     /// the former path gets the name that equals that path. A declared name is a step of its own.
-    fn freed_name(&self, former: &Former, facts: &Facts) -> Option<String> {
+    fn freed_name(&self, former: &Former) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let is_in_the_way = former.renames
             && !former.transfers
-            && facts.name.as_ref() == Some(&last(&former.path))
+            && self.context.facts.name.as_ref() == Some(&last(&former.path))
             && self.settings.moves.takes_name(&former.path)
             && !self.declared.declares_name();
         is_in_the_way.then(|| last(&self.declared.path))
@@ -78,8 +78,10 @@ impl ContainerPlanner<'_> {
     }
 
     /// Plans a container that is declared absent and exists.
-    pub(super) fn plan_deletion(&self, facts: &Facts, plan: &mut ContainerPlan) {
-        let Some(origin) = self.declared.life.absent().filter(|_| facts.deleting.is_none()) else {
+    pub(super) fn plan_deletion(&self, plan: &mut ContainerPlan) {
+        let Some(origin) =
+            self.declared.life.absent().filter(|_| self.context.facts.deleting.is_none())
+        else {
             return;
         };
         let state = self.change("state", "present", "absent", origin);
@@ -97,7 +99,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn unlisted_projects(&self, plan: &mut ContainerPlan) {
         let Some(policy) = &self.declared.life.unlisted_projects else { return };
         let unread = Err(Cause::new("not read"));
-        let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
+        let projects = match self.context.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
                 return plan.add_incomplete(self.address.section(PROJECTS), reason.clone());

@@ -178,7 +178,7 @@ impl EntryDiff<'_> {
         let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.raw().get(name) {
             Some(found) if is_same(found) => FieldDiff::Same,
-            Some(_) if self.context.is_unlicensed && field.available.tier > Tier::Free => {
+            Some(_) if self.context.facts.is_unlicensed && field.available.tier > Tier::Free => {
                 FieldDiff::NotReturned
             }
             Some(_) => FieldDiff::Differs,

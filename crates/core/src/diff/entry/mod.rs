@@ -204,7 +204,7 @@ impl<'a> EntryDiff<'a> {
 
     /// Why a field cannot be set yet.
     fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
-        self.section.missing_switch(name, &self.values, live, self.context.is_empty)
+        self.section.missing_switch(name, &self.values, live, self.context.facts.is_empty)
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
@@ -436,7 +436,7 @@ impl<'a> EntryDiff<'a> {
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
-            match self.context.inherited {
+            match &self.context.live.inherited {
                 None => findings.ask(ExtraFact::Inherited),
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);

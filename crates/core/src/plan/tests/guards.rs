@@ -7,7 +7,7 @@ use crate::{
     diff::{DiffContext, GuardRefusal},
     field::Scope,
     kind::{Names, Risk},
-    live::{CallerAccess, EntriesAbove, Inherited},
+    live::{CallerAccess, Inherited},
     plan::guard,
     release::DetectedRelease,
 };
@@ -164,20 +164,15 @@ fn weaker_protection_is_refused() {
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,
-        is_empty: false,
-        is_unlicensed: false,
-        personal_owner: None,
+        facts: &Facts::default(),
+        live: &here(&declared, &json!({})),
         names: &Names::default(),
-        inherited: None,
-        entries_above: &EntriesAbove::new(),
-        group_above: None,
         groups: &settings.groups,
         release: DetectedRelease::NotAsked,
         secrets: &settings.secrets,
         resend: &[],
     };
-    let live = here(&declared, &json!({}));
-    let findings = guard::steps(&[step], &live, &declared, context);
+    let findings = guard::steps(&[step], &declared, context);
     let plan = ContainerPlan { findings, ..ContainerPlan::default() };
     assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
     assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");
