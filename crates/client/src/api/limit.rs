@@ -81,16 +81,14 @@ impl Gate {
     /// Asks whether a request may be sent at `now`.
     ///
     /// # Errors
-    /// If it must wait: until when. Never [`SendAt::Now`].
+    /// If it must wait: until when.
     pub fn take_slot(
         &self,
         operation: &'static Operation,
         now: Duration,
     ) -> Result<BudgetSlot<'_>, SendAt> {
-        match self.state().budget.take(operation, now) {
-            SendAt::Now => Ok(BudgetSlot { gate: self, operation, completion: None }),
-            later => Err(later),
-        }
+        self.state().budget.take(operation, now)?;
+        Ok(BudgetSlot { gate: self, operation, completion: None })
     }
 
     /// Waits until a counted request ends.

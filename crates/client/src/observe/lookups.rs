@@ -10,7 +10,7 @@ use super::{
 use crate::{
     api::Result,
     catalogue,
-    desired::{DeclaredSection, EntryPresence, named_object},
+    desired::{DeclaredSection, named_object},
     field::{NamedObject, Scope},
     kind::{Id, LiveNamespace, Names, NamespaceOwner, Section, forms},
     live::LiveEntries,
@@ -47,7 +47,7 @@ impl Observer {
         let Ok(live) = live.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
         let runners = self.runners_for(section.section).await?;
-        for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+        for entry in section.present() {
             for (field, named, name) in forms::referenced_names(section.section, &entry.values()) {
                 if named == NamedObject::Runner {
                     names.insert_candidates(named, &name, runner_ids(&runners, &name));

@@ -16,7 +16,7 @@ use crate::{
     api::Result,
     catalogue::{self, constraints, shares},
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, named_object},
+    desired::{Container, DeclaredSection, named_object},
     field::{NamedObject, Scope},
     kind::{Entries, Facts, LiveEntry, ReadSource, Removal, Section, Target, Wanted, forms},
     level::{MAINTAINER, OWNER},
@@ -417,9 +417,7 @@ impl Observer {
 
 /// The groups with which `container` or a group above it is declared to be shared.
 fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
-    let shares = container.entries(shares::SECTION);
-    let shares =
-        shares.filter(|share| share.state == EntryPresence::Present).map(|share| &*share.key);
+    let shares = container.present(shares::SECTION).map(|share| &*share.key);
     shares.chain(container.life.shares_above.iter().map(|group| &**group))
 }
 

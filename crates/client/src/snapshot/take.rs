@@ -144,10 +144,8 @@ impl Recorder {
     }
 
     async fn fetch_request(&self, request: Request<Read>) -> Result<()> {
-        match Query::read(&request.target()) {
-            Some(query) => self.fetch(&query).await,
-            None => Ok(()),
-        }
+        let Some(query) = Query::read(&request.target()) else { return Ok(()) };
+        self.fetch(&query).await
     }
 
     async fn object(&self, scope: Scope, query: &Query) -> Result<()> {
@@ -184,8 +182,10 @@ impl Recorder {
     async fn roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
         let (itself, _) = catalogue::container(scope);
         let request = query.request().query("order_by", "id").query("sort", "asc");
-        let is_project = scope == Scope::Project;
-        let request = if is_project { request.query("include_subgroups", true) } else { request };
+        let request = match scope {
+            Scope::Group => request,
+            Scope::Project => request.query("include_subgroups", true),
+        };
         let request = request.keeping(self.reducer().wanted(scope));
         let roster = match self.client.list_rows(request, itself.home.rows).await {
             Ok(rows) => {
@@ -195,7 +195,7 @@ impl Recorder {
             Err(error) => Err(failed(error)?),
         };
         let mut contents = self.contents();
-        let root = if root.is_empty() { String::new() } else { contents.roster_key(root) };
+        let root = contents.roster_key(root);
         contents.rosters.insert((scope, root), roster);
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Recorder {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(query, raw.clone()));
                     let one = one.map(|raw| reducer.one(query.op, &path, &raw)).transpose();
-                    one.map(|one| Recorded::One(one.map(|one| PackedJson::new(&Json::Object(one)))))
+                    one.map(Recorded::one)
                 }
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
@@ -356,8 +356,7 @@ impl Recorder {
             let query = query.filter(|_| contents::parse_id(path).is_none());
             let reduced = self.reducer().one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced) {
-                let reduced = Recorded::One(Some(PackedJson::new(&Json::Object(reduced))));
-                self.contents().answers.insert(query.question, reduced);
+                self.contents().answers.insert(query.question, Recorded::one(Some(reduced)));
             }
         }
         Ok(())
@@ -449,18 +448,14 @@ fn recorded_entries(contents: &SnapshotContents, section: Section, id: u64) -> V
 
 /// The paths of declared groups, and of groups of declared projects, in lower case.
 fn managed(desired: &Desired) -> BTreeSet<String> {
-    let groups = desired.containers.iter().filter_map(|container| match container.scope {
-        Scope::Group => Some(container.path.to_lowercase()),
-        Scope::Project => group_of(&container.path).map(str::to_lowercase),
+    let groups = desired.containers.iter().filter_map(|container| {
+        container.scope.of(Some(&*container.path), group_of(&container.path))
     });
-    groups.collect()
+    groups.map(str::to_lowercase).collect()
 }
 
 fn keys(thing: &ObjectRow) -> BTreeSet<String> {
-    match thing.object.json() {
-        Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
-        _ => BTreeSet::new(),
-    }
+    thing.object.json().as_object().into_iter().flat_map(Object::keys).cloned().collect()
 }
 
 /// A user as a snapshot holds it, if `raw` is one: the name in lower case, the id and the name.

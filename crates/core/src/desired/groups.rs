@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Container, EntryPresence, subject};
+use super::{Container, DeclaredSection, subject};
 use crate::{
     address::groups_above,
     catalogue::constraints::{self, GroupSetting},
@@ -92,6 +92,5 @@ pub fn members(container: &Container) -> impl Iterator<Item = &str> {
         section.section.removal == Removal::Access
             && matches!(subject(section.section), Some((_, NamedObject::User)))
     });
-    let entries = sections.flat_map(|section| &section.entries);
-    entries.filter(|entry| entry.state == EntryPresence::Present).map(|entry| &*entry.key)
+    sections.flat_map(DeclaredSection::present).map(|entry| &*entry.key)
 }

@@ -226,6 +226,11 @@ impl Container {
         self.section(name).into_iter().flat_map(|section| &section.entries)
     }
 
+    /// The entries of the section `name` that must exist.
+    pub fn present(&self, name: &str) -> impl Iterator<Item = &DesiredEntry> {
+        self.section(name).into_iter().flat_map(DeclaredSection::present)
+    }
+
     /// The declared entry `key` of the section `name`.
     pub fn entry(&self, name: &str, key: &str) -> Option<&DesiredEntry> {
         self.section(name)?.entry(key)
@@ -378,6 +383,11 @@ impl DeclaredSection {
             let mut names = std::iter::once(&identity.name).chain(&identity.also_called);
             names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
         }
+    }
+
+    /// The entries that must exist.
+    pub fn present(&self) -> impl Iterator<Item = &DesiredEntry> {
+        self.entries.iter().filter(|entry| entry.state == EntryPresence::Present)
     }
 
     /// Whether the entry `name` is declared as absent.

@@ -114,9 +114,9 @@ impl<'c> DiffContext<'c> {
             let lifted = self.groups.above(&below, &row.by);
             let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
             let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
-            let is_lifted =
-                |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
-            let group = groups.iter().find(|group| !is_lifted(group))?;
+            let mut groups = groups.iter();
+            let group =
+                groups.find(|group| !lifted.iter().any(|path| path.eq_ignore_ascii_case(group)))?;
             row.forbids(&by, scope).then(|| {
                 let message = format!("`{setting}` of `{group}` {text}");
                 let help = format!("change `{setting}` of `{group}` first, or {instead}");
@@ -160,12 +160,13 @@ impl<'c> DiffContext<'c> {
             return None;
         };
         let spec = catalogue::section(Scope::Group, &row.by.section)?.field(&row.by.field);
-        let changes = |(group, by): &(String, Option<&Json>)| {
+        let is_changed = declared.iter().any(|(group, by)| {
             let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
-            let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));
-            by.is_some_and(|by| row.value_below(by).is_some() && differs(by))
-        };
-        declared.iter().any(changes).then_some(nearest)
+            by.zip(live).is_some_and(|(by, live)| {
+                row.value_below(by).is_some() && !same(spec.compare, by, live)
+            })
+        });
+        is_changed.then_some(nearest)
     }
 
     /// The value of the setting that decides about `value`, with its group and source. A group in between

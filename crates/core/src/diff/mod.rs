@@ -30,7 +30,7 @@ use crate::{
     address::{Address, Selector},
     catalogue::preset,
     cause::Cause,
-    desired::{DeclaredSection, EntryPresence, Groups, Unlisted, subject},
+    desired::{DeclaredSection, Groups, Unlisted, subject},
     field::{Field, NamedObject, Secrecy},
     kind::{
         self, CallContext, EntryFault, Facts, LiveEntry, Names, NoCalls, Section, Shape, Spec,
@@ -197,8 +197,7 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
     if section.edit != kind::EditMethod::OrReplace {
         return BTreeSet::new();
     }
-    let present = declared.entries.iter().filter(|entry| entry.state == EntryPresence::Present);
-    let present = present.filter_map(|entry| {
+    let present = declared.present().filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
     let live = live.iter().map(|entry| (entry.handle_text(), section.name(entry.fields.raw())));
@@ -218,7 +217,7 @@ pub fn plan_possible(
     context: DiffContext<'_>,
 ) -> Findings {
     let mut findings = Findings::default();
-    for entry in declared.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+    for entry in declared.present() {
         let entry_diff = EntryDiff::new(declared.section, entry, context);
         entry_diff.plan_possible(condition, &mut findings);
         entry_diff.note_missing_secrets(&mut findings);

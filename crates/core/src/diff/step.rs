@@ -282,16 +282,17 @@ impl Step {
     /// True if `other`, planned anew, makes the same change to an unchanged object, with a subset of
     /// the calls.
     pub fn is_same_change(&self, other: &Self) -> bool {
-        let fits = |call: &ShownCall, other: &ShownCall| {
-            call.has_same_target(other)
-                && other.fields.iter().all(|field| call.fields.contains(field))
-        };
         let mut calls = self.calls.iter();
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
             && self.changes.iter().all(|change| self.is_same_field_change(other, &change.field))
-            && other.calls.iter().all(|other| calls.any(|call| fits(call, other)))
+            && other.calls.iter().all(|other| {
+                calls.any(|call| {
+                    call.has_same_target(other)
+                        && other.fields.iter().all(|field| call.fields.contains(field))
+                })
+            })
     }
 
     /// True if `other`, planned anew, makes the same change to an unchanged field.
@@ -325,9 +326,10 @@ impl Step {
     pub fn leaves_rest_unchanged(&self, section: Section, now: &LiveEntry) -> bool {
         let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
-            let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
-            !section.field(name).accepted.on(WriteRequest::Create)
-                || now.fields.raw().get(name).is_none_or(is_left)
+            let field = section.field(name);
+            let now = now.fields.raw().get(name);
+            !field.accepted.on(WriteRequest::Create)
+                || now.is_none_or(|now| kind::same(field.compare, before, now))
         })
     }
 

@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, subject},
+    desired::{Container, DeclaredSection, subject},
     diff::{
         self, Action, DiffContext, Findings, Note, Problem, Reason, Step,
         texts::{self, words},
@@ -287,7 +287,7 @@ impl ContainerPlanner<'_> {
             let above = step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
             !above.and_then(Json::as_str).is_some_and(|name| gone.contains(name))
         });
-        for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+        for entry in section.present() {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
             if let Some(name) = named.filter(|name| gone.contains(*name)) {
@@ -330,11 +330,11 @@ impl ContainerPlanner<'_> {
     fn plan_archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed = Some(Cause::new("the project is archived"));
         let opens = Effect::provides(Capability::Writable);
-        let is_held_shut = |section: &&DeclaredSection| {
+        let held_shut = self.ordered_sections().find(|section| {
             self.is_held(section) && self.declared_effects(section).contains(&opens)
-        };
+        });
         let by_hand = Reason::ArchivedByHand;
-        plan.findings.notes.push(match self.ordered_sections().find(is_held_shut) {
+        plan.findings.notes.push(match held_shut {
             Some(section) => Note::new(&self.at(section), by_hand, &section.origin),
             None if !as_declared => Note::new(self.address, by_hand, &self.declared.origin),
             None => {

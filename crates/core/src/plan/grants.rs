@@ -11,7 +11,7 @@ use super::{
     order::{narrows, visibility},
 };
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     catalogue::{self, shares},
     desired::{self, DeclaredSection, DesiredEntry, EntryPresence, Unlisted, subject},
     diff::{
@@ -19,7 +19,7 @@ use crate::{
         texts::{self, words},
     },
     field::{Compare, NamedObject, Scope},
-    kind::{Capability, Effect, Id, LiveEntry, Section, forms, visibility_rank},
+    kind::{Capability, Effect, Id, Section, forms, visibility_rank},
     level::{AccessLevel, DEVELOPER, MAINTAINER},
     live::{ExtraFact, LiveEntries, Presence},
     text::escape,
@@ -77,13 +77,12 @@ impl ContainerPlanner<'_> {
         let names_people = section.section.home.names_people;
         let found =
             self.context.live.sections.get(section.section.section).filter(|_| names_people)?;
-        let table = section.section.table();
-        let without = |entry: &LiveEntry| {
-            gone.iter().fold(entry.clone(), |entry, (named, id)| {
-                entry.without_grants(table, *named, &[*id])
-            })
-        };
-        let supposed = found.entries().ok()?.iter().map(without).collect();
+        let mut supposed = found.entries().ok()?.to_vec();
+        for entry in &mut supposed {
+            for (named, id) in gone {
+                *entry = entry.without_grants(section.section.table(), *named, &[*id]);
+            }
+        }
         self.compare(section, &LiveEntries::Written(supposed)).ok()
     }
 
@@ -98,9 +97,9 @@ impl ContainerPlanner<'_> {
         // Of the others, no level decides.
         let decisive = self.declared.scope.of(NamedObject::User, NamedObject::Group);
         let levels = self.declared_and_live_levels(decisive);
-        let within = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
-            let (mut seen, mut is_low) = (BTreeSet::new(), false);
+            let mut seen = BTreeSet::new();
+            let problems_before = plan.findings.problems.len();
             for effect in &step.effects {
                 let Effect::NeedsAccess { of, id, .. } = effect else { continue };
                 if !seen.insert((*of, id)) {
@@ -112,20 +111,12 @@ impl ContainerPlanner<'_> {
                 };
                 let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
-                    (Scope::Group, NamedObject::Group, _) => {
-                        let home = self.settings.moves.home(name).to_lowercase();
-                        if home.starts_with(&within) {
-                            continue;
-                        }
+                    (Scope::Group, NamedObject::Group, _) if !self.is_within(name) => {
                         texts::GROUP_OUTSIDE
                     }
-                    (Scope::Group, NamedObject::User, Some(level)) if level.number < MAINTAINER => {
-                        // A group above may give more, and so may a share.
-                        if self.context.has_group_above()
-                            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
-                        {
-                            continue;
-                        }
+                    (Scope::Group, NamedObject::User, Some(level))
+                        if level.number < MAINTAINER && !self.may_give_more() =>
+                    {
                         texts::LOW_MEMBER
                     }
                     (Scope::Project, NamedObject::Group, Some(level))
@@ -145,12 +136,23 @@ impl ContainerPlanner<'_> {
                 let words = words![name = escape(name), level];
                 let problem = Problem::of(texts, words, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
-                is_low = true;
             }
-            if !is_low {
+            if plan.findings.problems.len() == problems_before {
                 plan.findings.steps.push(step);
             }
         }
+    }
+
+    /// Whether the group that is now at `path` is declared in this one.
+    fn is_within(&self, path: &str) -> bool {
+        let home = self.settings.moves.home(path).to_lowercase();
+        groups_above(&home).any(|group| *group == self.address.path.to_lowercase())
+    }
+
+    /// Whether a group above, or a share, may give a member a higher level.
+    fn may_give_more(&self) -> bool {
+        self.context.has_group_above()
+            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
     }
 
     /// Whether all groups that the container is shared with are known.
@@ -234,8 +236,10 @@ impl ContainerPlanner<'_> {
             }
         }
         let (mut found, mut asks) = (Vec::new(), false);
-        let removes = |step: &&mut Step| step.action == Action::Delete && !step.is_copy;
-        for step in plan.findings.steps.iter_mut().filter(removes) {
+        for step in &mut plan.findings.steps {
+            if step.action != Action::Delete || step.is_copy {
+                continue;
+            }
             let Some(who) = loses_access(step) else { continue };
             let Some(rules) = rules.get(&who) else { continue };
             let user = step.effects.iter().find_map(|effect| match effect {
@@ -245,11 +249,11 @@ impl ContainerPlanner<'_> {
             if let Some(user) = user {
                 let path = &self.address.path;
                 let above = self.context.live.inherited.as_ref().filter(|_| path.contains('/'));
-                // An empty list may be one that could not be read.
-                let has =
-                    |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
                 if self.settings.groups.has_member_above(path, &who.1)
-                    || above.is_some_and(|above| user.is_none_or(|user| has(above, user)))
+                    || above.is_some_and(|above| {
+                        // An empty list may be one that could not be read.
+                        above.is_empty() || user.is_none_or(|user| above.contains_key(&user))
+                    })
                 {
                     let is_other = user != Some(self.context.caller.id);
                     step.effects.extend(is_other.then_some(Effect::provides(Capability::People)));
@@ -302,8 +306,7 @@ impl ContainerPlanner<'_> {
                     },
                 ),
             );
-            let declared = self.declared.entries(section.section);
-            let declared = declared.filter(|entry| entry.state == EntryPresence::Present);
+            let declared = self.declared.present(section.section);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
                 let id = self.context.names.id(named, name.text()?)?;
@@ -415,11 +418,7 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
 pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &DesiredEntry)> {
     let names_people = section.section.home.names_people;
-    let rules = section
-        .entries
-        .iter()
-        .filter(move |rule| names_people && rule.state == EntryPresence::Present);
-    rules.flat_map(|rule| {
+    section.present().filter(move |_| names_people).flat_map(|rule| {
         let values = rule.values();
         let people = forms::referenced_names(section.section, &values).into_iter();
         let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));

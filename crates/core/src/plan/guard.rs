@@ -425,8 +425,8 @@ fn risk_texts<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'
 }
 
 fn weaker_refusal(step: &Step, how: &[&str]) -> Option<GuardRefusal> {
-    let reason = || format!("would {}", how.join(", and "));
-    (!how.is_empty()).then(|| refusal(Guard::Protection, step, reason()))
+    (!how.is_empty())
+        .then(|| refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
 }
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.

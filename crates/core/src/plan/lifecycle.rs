@@ -105,12 +105,10 @@ impl ContainerPlanner<'_> {
                 return plan.add_incomplete(self.address.section(PROJECTS), reason.clone());
             }
         };
-        let excluded = |path: &Arc<str>| {
-            let address = Address::container(Arc::clone(path));
-            self.declared.life.excluded.iter().any(|selector| selector.matches(&address))
-        };
         let undeclared = projects.iter().filter(|project| {
-            !self.settings.moves.declare_project(&project.path) && !excluded(&project.path)
+            let address = Address::container(Arc::clone(&project.path));
+            !self.settings.moves.declare_project(&project.path)
+                && !self.declared.life.excluded.iter().any(|selector| selector.matches(&address))
         });
         plan.findings.notes.extend(undeclared.map(|project| {
             let is_archived = project.facts.archived.then_some("archived");

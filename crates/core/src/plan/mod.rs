@@ -50,10 +50,7 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{
-        Action, FieldChange, Findings, Incomplete, KeptLive, Note, Problem, Reason, Shared, Shown,
-        Step,
-    },
+    diff::{Action, Findings, Incomplete, KeptLive, Note, Problem, Reason, Shared, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
     live::{Caller, Live},
@@ -319,8 +316,9 @@ impl Plan {
         if let Some(most) = extent.limit {
             self.limit(most.get());
         }
-        let is_counted = |step: &&Step| !(extent.spares_drift && step.is_drift());
-        let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
+        let steps = self.findings.steps.iter();
+        let counted: Vec<_> =
+            steps.filter(|step| !(extent.spares_drift && step.is_drift())).collect();
         let reach = self.brought_in.refusals(&counted, &extent.reach);
         self.findings.refusals.extend(guard::whole(&counted).into_iter().chain(reach));
         self.ordered_sections()
@@ -356,14 +354,13 @@ impl Plan {
 
     /// Whether something differs from its declaration, also if apply does not change it.
     pub fn differs(&self, strict: Strictness) -> bool {
-        let counts = |reason: &Reason| match strict {
-            Strictness::Declared => reason.is_difference(),
-            Strictness::Unlisted => reason.is_open(),
-            Strictness::Unverified => reason.is_open() || reason.is_unverified(),
-        };
         let is_declared = strict == Strictness::Declared;
         let watched = self.watched.iter().map(|step| &step.address);
-        let noted = self.notes.iter().filter(|note| counts(&note.reason));
+        let noted = self.notes.iter().filter(|note| match strict {
+            Strictness::Declared => note.reason.is_difference(),
+            Strictness::Unlisted => note.reason.is_open(),
+            Strictness::Unverified => note.reason.is_open() || note.reason.is_unverified(),
+        });
         let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
         has_excluded
             || (self.has_idle_rules && !is_declared)
@@ -462,13 +459,11 @@ impl ContainerPlan {
         }
         let address = &step.address;
         if !self.has_compared(step) {
-            let of_section = |scope: &&Incomplete| {
+            let mut of_section = self.incomplete.iter().filter(|scope| {
                 scope.address.section == address.section && scope.address.entry.is_none()
-            };
-            let whole = self.closed.clone().or_else(|| {
-                self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone())
             });
-            return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
+            let whole = self.closed.as_ref().or_else(|| Some(&of_section.next()?.reason));
+            return whole.cloned().or_else(|| address.section.map(|_| Cause::new("not read")));
         }
         if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
             return Some(ambiguous.reason.clone());
@@ -519,8 +514,8 @@ impl ContainerPlan {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
         let fields = notes.flat_map(|note| &note.fields).map(String::as_str);
-        let was_set = |change: &FieldChange| *change.before != Shown::Value(Json::Null);
-        fields.filter(|field| step.change(field).is_some_and(was_set)).collect()
+        let unset = Shown::Value(Json::Null);
+        fields.filter(|field| step.change(field).is_some_and(|c| *c.before != unset)).collect()
     }
 
     /// Plans nothing: a rule included the container, and it no longer exists.

@@ -178,10 +178,9 @@ impl<'a> ContainerRun<'a> {
     /// Carries out `steps`, which are as planned from what was read at these `times`, and verifies them.
     async fn run_planned(&self, steps: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
         let remaining =
-            steps.into_iter().filter(|step| state.progress.position(&step.address).is_some());
-        let (possible, certain): (Vec<_>, Vec<_>) = remaining
-            .map(|step| self.with_planned_edges(step, &state.progress))
-            .partition(|step| step.possible.is_some());
+            steps.into_iter().filter_map(|step| self.with_planned_edges(step, &state.progress));
+        let (possible, certain): (Vec<_>, Vec<_>) =
+            remaining.partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(Step::closes);
         self.run_steps(others, times, state).await;
         self.run_possible(possible, state).await;
@@ -220,7 +219,9 @@ impl<'a> ContainerRun<'a> {
         let mut steps = Vec::new();
         for step in open {
             match self.replanned_within(&step, &reading.plan) {
-                Ok(replanned) => steps.push(self.with_planned_edges(replanned, &state.progress)),
+                Ok(replanned) => {
+                    steps.extend(self.with_planned_edges(replanned, &state.progress));
+                }
                 Err(outcome) => self.end(state, &step, outcome),
             }
         }
@@ -245,7 +246,8 @@ impl<'a> ContainerRun<'a> {
             return Err(plan.doubt(step).map_or(StepOutcome::Already, not_reread));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
-        if step.action == Action::Create && !self.creates_container() {
+        let is_new = self.steps.iter().any(|step| step.creates_container());
+        if step.action == Action::Create && !is_new {
             let mut refusals = plan.refusals.iter();
             let refusal = refusals.find(|refusal| {
                 refusal.address == step.address && !self.plan.acknowledges(refusal)
@@ -261,10 +263,9 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// The step with its planned edges, which a new plan of this container alone may lack, and with
-    /// the new ones that do not contradict them.
-    fn with_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Step {
-        let Some(position) = progress.position(&step.address) else { return step };
-        let mut edges = self.steps[position].after.clone();
+    /// the new ones that do not contradict them; `None` if it was not planned.
+    fn with_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Option<Step> {
+        let mut edges = self.steps[progress.position(&step.address)?].after.clone();
         for edge in std::mem::take(&mut step.after) {
             let section = Address { entry: None, ..edge.address.clone() };
             let is_planned = edges
@@ -277,7 +278,7 @@ impl<'a> ContainerRun<'a> {
         if Bug::IgnoreOtherContainers.is_planted() {
             edges.retain(|edge| edge.address.path == step.address.path);
         }
-        Step { after: edges, ..step }
+        Some(Step { after: edges, ..step })
     }
 
     /// Carries out the step that closes the container, but only if everything before it matches.
@@ -285,8 +286,7 @@ impl<'a> ContainerRun<'a> {
         if closing.is_empty() {
             return;
         }
-        let mut results = state.results.values();
-        let failed = results.find(|result| !result.outcome.is_success());
+        let failed = state.results.values().find(|result| !result.outcome.is_success());
         let open = failed.map(|result| &result.address);
         let open = open.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
@@ -405,18 +405,11 @@ impl<'a> ContainerRun<'a> {
         plan::container(&self.container, live, &self.settings().after_run())
     }
 
-    /// True if this run creates the container.
-    fn creates_container(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| step.action == Action::Create && step.provides(Capability::Exists))
-    }
-
     /// The first object that is not as planned, or for which that is unknown, with the outcome of
     /// its step.
     fn first_stale_step(&self, replanned: &ContainerPlan) -> Option<(Address, StepOutcome)> {
         if let Some((address, outcome)) = self.stale_container(replanned) {
-            // The planned step at the address or in its section, or else the first one.
+            // A planned step in its section, or else the first one.
             let mut steps = self.steps.iter();
             let step = steps.find(|step| step.address.section == address.section);
             return Some((step.unwrap_or(&self.steps[0]).address.clone(), outcome));
@@ -445,15 +438,12 @@ impl<'a> ContainerRun<'a> {
             return Some((&change.address, changed_meanwhile(why)));
         }
         // A change of a group above may already have given a field what the plan takes back.
-        let mut as_planned = Vec::new();
-        if self.apply.settings.groups.give(&self.container.path) {
-            let fields = replanned.steps.iter().filter(|step| step.address.entry.is_none());
-            let fields =
-                fields.filter(|now| self.steps.iter().any(|step| step.is_same_change(now)));
-            as_planned.extend(fields.map(|step| &step.address));
-        }
+        let gives = self.apply.settings.groups.give(&self.container.path);
         let refusal = replanned.refusals.iter().find(|refusal| {
-            !as_planned.contains(&&refusal.address) && !self.plan.acknowledges(refusal)
+            let now =
+                step_at(replanned, &refusal.address).filter(|now| now.address.entry.is_none());
+            let is_planned = |now| self.steps.iter().any(|step| step.is_same_change(now));
+            !(gives && now.is_some_and(is_planned)) && !self.plan.acknowledges(refusal)
         })?;
         Some((&refusal.address, newly_refused(refusal)))
     }
@@ -491,9 +481,8 @@ impl<'a> ContainerRun<'a> {
         if unseen.is_empty() {
             return None;
         }
-        let unseen = text::listed(&unseen);
-        let why = format!("someone changed it, and the service does not return {unseen}");
-        Some(changed_meanwhile(why))
+        let why = "someone changed it, and the service does not return";
+        Some(changed_meanwhile(format!("{why} {}", text::listed(&unseen))))
     }
 }
 

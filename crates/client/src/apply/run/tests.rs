@@ -43,7 +43,7 @@ fn a_step_planned_again_keeps_its_planned_edges() {
         let found = with_run(&container, steps, &live, |run| {
             let progress = StepProgress::new(run.steps);
             let step = Step { after: again.clone(), ..run.steps[at].clone() };
-            run.with_planned_edges(step, &progress).after
+            run.with_planned_edges(step, &progress).unwrap().after
         });
         assert_eq!(found, expected, "{at} {in_plan:?} {again:?}");
     }

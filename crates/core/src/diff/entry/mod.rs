@@ -311,19 +311,15 @@ impl<'a> EntryDiff<'a> {
         let sent = self.sent_fields();
         let job = self.job(CallPurpose::Change(&sent, live, &changed));
         let Some(sends) = self.calls(&job, findings) else { return };
-        // A secret that each request must contain is written again, too.
-        let is_sent_again = |field: &Field| {
-            forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
-        };
-        let goes_along = |name: &String| {
-            !live.fields.raw().contains_key(name)
-                && changed
-                    .iter()
-                    .any(|change| self.field(change).relations.sent_with == Some(&**name))
-        };
         let forgotten = sent.keys().filter(|name| {
+            let field = self.field(name);
+            let mut goes_with = changed.iter().map(|change| self.field(change).relations.sent_with);
             !changed.contains(&name.as_str())
-                && (is_sent_again(self.field(name)) || goes_along(name))
+                && (forms::is_reset(field, &changed)
+                    // A secret that each request must contain is written again, too.
+                    || (field.with_every_edit && !is_readable(field))
+                    || (!live.fields.raw().contains_key(name.as_str())
+                        && goes_with.any(|with| with == Some(name.as_str()))))
         });
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
@@ -343,8 +339,9 @@ impl<'a> EntryDiff<'a> {
             return;
         }
         if self.section.only_edits() {
-            let is_own = |name: &&String| !self.section.identity.contains(&name.as_str());
-            let fields: Vec<_> = self.values.keys().filter(is_own).cloned().collect();
+            let identity = self.section.identity;
+            let names = self.values.keys().filter(|name| !identity.contains(&name.as_str()));
+            let fields: Vec<_> = names.cloned().collect();
             let why = format!("until the service has the {}", self.section.noun);
             let waits = (!fields.is_empty()).then(|| self.note(Reason::Waits { why }, fields));
             return findings.notes.extend(waits);

@@ -3,7 +3,7 @@
 use super::label::is_excluded;
 use crate::{
     address::Glob,
-    desired::{Container, Declared, DeclaredSection},
+    desired::{Container, Declared},
     diff::{Action, Step},
     kind::Shape,
     plan::ContainerPlan,
@@ -33,9 +33,8 @@ impl BranchPart {
         let mut rest = declared.clone();
         let address = declared.address();
         for step in excluded_steps {
-            let is_affected =
-                |section: &DeclaredSection| Some(section.section.section) == step.address.section;
-            let Some(at) = rest.sections.iter().position(is_affected) else { continue };
+            let at = rest.section_names().position(|name| Some(name) == step.address.section);
+            let Some(at) = at else { continue };
             let section = &mut rest.sections[at];
             section.also_read = section.names().map(str::to_owned).collect();
             if section.section.shape != Shape::List {

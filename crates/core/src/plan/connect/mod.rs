@@ -84,7 +84,9 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     ] {
         problems.extend(find(steps).apply(steps));
     }
-    problems.extend(order_constraints(steps));
+    for row in constraints::all().filter(|row| row.by.field != "visibility") {
+        problems.extend(order_constraint(row, steps));
+    }
     problems.extend(people::order_access(steps).apply(steps));
     for step in &mut *steps {
         let mut seen = HashSet::new();
@@ -257,66 +259,59 @@ fn setting_change<'s>(
 }
 
 /// What a setting of a group decides about is changed after it. What it forbids is created before it
-/// forbids that, or after it allows it again. [`visible::order_visibility`] handles visibility, where a group may have to
-/// come last.
-fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for row in constraints::all().filter(|row| row.by.field != "visibility") {
-        let deciding =
-            steps.iter().enumerate().filter(|(_, step)| setting_change(step, &row.by).is_some());
-        let deciding: HashMap<_, _> =
-            deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
-        let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
-        // A level counts only for what is directly in its group.
-        let reach = if row.over.section == "create" { 1 } else { usize::MAX };
-        let most = if row.every { usize::MAX } else { 1 };
-        let decided = steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step));
-        let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
-            let path = step.address.path.to_lowercase();
-            let itself = (row.groups && step.scope == Scope::Group).then_some(&*path);
-            let above = itself.into_iter().chain(groups_above(&path)).take(reach);
-            let above = above.filter_map(|group| deciding.get(group)).take(most);
-            above.map(|first| (at, step, *first)).collect::<Vec<_>>()
-        });
-        for (at, step, first) in decided {
-            let group = &steps[first];
-            let Some((change, before, after)) = setting_change(group, &row.by) else { continue };
-            let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
-            if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
+/// forbids that, or after it allows it again. [`visible::order_visibility`] handles visibility, where a
+/// group may have to come last.
+fn order_constraint(row: &'static Constraint, steps: &mut [Step]) -> Vec<Problem> {
+    let (mut edges, mut problems) = (Vec::new(), Vec::new());
+    let deciding = by_path(steps, |at, step| Some((at, setting_change(step, &row.by)?)));
+    if deciding.is_empty() {
+        return problems;
+    }
+    let (graph, mut followers) = (OnceCell::new(), HashMap::new());
+    // A level counts only for what is directly in its group.
+    let is_of_creation = row.over.section == "create";
+    let reach = if is_of_creation { 1 } else { usize::MAX };
+    let most = if row.every { usize::MAX } else { 1 };
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step)) {
+        let path = step.address.path.to_lowercase();
+        let itself = (row.groups && step.scope == Scope::Group).then_some(&*path);
+        let above = itself.into_iter().chain(groups_above(&path)).take(reach);
+        let above = above.filter_map(|group| deciding.get(group)).take(most);
+        for (first, (change, before, after)) in above {
+            let group = &steps[*first];
+            let [forbade, forbids] =
+                [before, after].map(|by| by.is_some_and(|by| row.forbids(by, step.scope)));
+            if row.how != How::Forbids || (forbade && !forbids) {
                 let reason = match after.and_then(|by| row.value_below(by)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
                 // Then the group comes last.
                 if !(narrows(step) && narrows(group)) {
-                    edges.push((at, first, reason));
+                    edges.push((at, *first, reason));
                 }
-                continue;
-            }
-            if !forbids(after) {
-                continue;
-            }
-            // A project does not get the level of its group, but it may need what else the step changes.
-            let follows = |step: &Step| step.after.iter().any(|edge| edge.address == group.address);
-            let is_its_creation = row.over.section == "create";
-            let needs_other = if is_its_creation {
-                follows(step) && group.changes.len() > 1
-            } else {
-                let graph = graph.get_or_init(|| Graph::of(steps));
-                followers.entry(first).or_insert_with(|| graph.followers(first)).contains(&at)
-            };
-            if group.address.section.is_none() || needs_other {
-                problems.push(forbidden_problem(row, step, group, change));
-            } else {
-                edges.push((first, at, "the group above forbids it afterwards"));
+            } else if forbids {
+                // A project does not get the level of its group, but it may need what else the step changes.
+                let needs_other = if is_of_creation {
+                    let mut follows = step.after.iter().map(|edge| &edge.address);
+                    group.changes.len() > 1 && follows.any(|first| *first == group.address)
+                } else {
+                    let graph = graph.get_or_init(|| Graph::of(steps));
+                    followers.entry(*first).or_insert_with(|| graph.followers(*first)).contains(&at)
+                };
+                if group.address.section.is_none() || needs_other {
+                    problems.push(forbidden_problem(row, step, group, change));
+                } else {
+                    edges.push((*first, at, "the group above forbids it afterwards"));
+                }
             }
         }
-        for (later, earlier, reason) in edges {
-            let after = steps[later].address.clone();
-            steps[earlier].after.retain(|edge| edge.address != after);
-            let address = steps[earlier].address.clone();
-            steps[later].after.push(Edge { address, reason });
-        }
+    }
+    for (later, earlier, reason) in edges {
+        let after = steps[later].address.clone();
+        steps[earlier].after.retain(|edge| edge.address != after);
+        let address = steps[earlier].address.clone();
+        steps[later].after.push(Edge { address, reason });
     }
     problems
 }
