@@ -1,16 +1,11 @@
 //! Values as bytes: a tag and its data. They never leave the process.
 
-use crate::{
-    secret::Reference,
-    value::{Json, Value},
-};
+use crate::value::{Json, Value};
 
 const PLAIN: u8 = 0;
-const SECRET_ENV: u8 = 1;
-const SECRET_TEXT: u8 = 4;
-const SECRET_FILE: u8 = 2;
+const TEXT: u8 = 1;
+const SECRET: u8 = 2;
 const FILE: u8 = 3;
-const TEXT: u8 = 5;
 
 /// Packs values one after another.
 #[derive(Default)]
@@ -48,11 +43,9 @@ impl Packer {
         match value {
             Value::Plain(Json::String(text)) => self.tagged(TEXT, text),
             Value::Plain(json) => self.tagged(PLAIN, &json.to_string()),
-            Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
-            Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
-            Value::Secret(text @ (Reference::Text(_) | Reference::Data(_))) => {
-                let json = serde_json::to_string(text).expect("a reference is JSON");
-                self.tagged(SECRET_TEXT, &json);
+            Value::Secret(reference) => {
+                let json = serde_json::to_string(reference).expect("a reference is JSON");
+                self.tagged(SECRET, &json);
             }
             Value::File(path) => self.tagged(FILE, path),
         }
@@ -122,9 +115,7 @@ impl Packed<'_> {
     pub(super) fn unpack(&self) -> Value {
         match (self.tag, text(self.data)) {
             (TEXT, text) => Value::from(text),
-            (SECRET_ENV, name) => Value::Secret(Reference::Env(name.to_owned())),
-            (SECRET_FILE, path) => Value::Secret(Reference::File(path.to_owned())),
-            (SECRET_TEXT, json) => Value::Secret(
+            (SECRET, json) => Value::Secret(
                 serde_json::from_str(json).expect("what was packed as a reference is one"),
             ),
             (FILE, path) => Value::File(path.to_owned()),
@@ -145,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::secret::TextPiece;
+    use crate::secret::{Reference, TextPiece};
 
     fn json() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![

@@ -46,7 +46,7 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, GuardRefusal, Step},
-    kind::{Capability, ReadSource, Target},
+    kind::{ReadSource, Target},
     live::{Live, Presence, Times},
     observe::is_fatal,
     plan::{self, Approved, ContainerPlan, PlanSettings},
@@ -170,8 +170,7 @@ impl<'a> ContainerRun<'a> {
                 self.end(&mut state, step, StepOutcome::Already);
             }
         }
-        let Reading { plan, times, .. } = reading;
-        self.run_planned(plan.findings.steps, &times, &mut state).await;
+        self.run_planned(reading.plan.findings.steps, &reading.times, &mut state).await;
         state
     }
 
@@ -440,10 +439,11 @@ impl<'a> ContainerRun<'a> {
         // A change of a group above may already have given a field what the plan takes back.
         let gives = self.apply.settings.groups.give(&self.container.path);
         let refusal = replanned.refusals.iter().find(|refusal| {
-            let now =
-                step_at(replanned, &refusal.address).filter(|now| now.address.entry.is_none());
-            let is_planned = |now| self.steps.iter().any(|step| step.is_same_change(now));
-            !(gives && now.is_some_and(is_planned)) && !self.plan.acknowledges(refusal)
+            let is_planned = step_at(replanned, &refusal.address).is_some_and(|now| {
+                now.address.entry.is_none()
+                    && self.steps.iter().any(|step| step.is_same_change(now))
+            });
+            !(self.plan.acknowledges(refusal) || (gives && is_planned))
         })?;
         Some((&refusal.address, newly_refused(refusal)))
     }
@@ -470,10 +470,10 @@ impl<'a> ContainerRun<'a> {
             });
         }
         // A project that somebody else created may not be the planned one.
-        let scope = self.container.scope;
         if step.address.section.is_none()
-            && (0..step.sends.len())
-                .any(|at| call_state(scope, step, at, replanned) != CallState::Applied)
+            && (0..step.sends.len()).any(|at| {
+                call_state(self.container.scope, step, at, replanned) != CallState::Applied
+            })
         {
             return Some(changed_meanwhile("someone created it, but not as planned"));
         }

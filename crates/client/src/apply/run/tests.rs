@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     diff::{Edge, Findings, Incomplete, Problem},
-    kind::Effect,
+    kind::{Capability, Effect},
     live::{LiveEntries, testing::here},
     plan::{Acknowledged, Plan},
     value::Json,
