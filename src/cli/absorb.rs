@@ -79,7 +79,12 @@ impl PlannedAbsorb {
         let line = |address: &Address| {
             format!("not absorbed: {address}: no manifest lists it; name it to take it in")
         };
-        cx.output.eprint_lines(&self.unlisted_entries, "entry", |_| (), [&line, &Address::to_string]);
+        cx.output.eprint_lines(
+            &self.unlisted_entries,
+            "entry",
+            |_| (),
+            [&line, &Address::to_string],
+        );
         cx.output.eprint_lines(
             &self.skipped_paths,
             "group or project",

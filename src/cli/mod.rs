@@ -73,7 +73,7 @@ use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
     AccessArgs, BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder,
-    SessionSource, into_manifests, check_can_write, require_match,
+    SessionSource, check_can_write, into_manifests, require_match,
 };
 use signal::run_until_signal;
 

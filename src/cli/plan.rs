@@ -72,7 +72,7 @@ fn exit_for(args: &Args, plan: &Plan) -> Exit {
     // With a base, earlier differences do not belong to the branch; but a saved plan writes them, too.
     let has_differences = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
-        _ => plan.has_differences(Strictness::Declared),
+        _ => plan.differs(Strictness::Declared),
     };
     Exit::first_of([
         blocking_exit(plan),

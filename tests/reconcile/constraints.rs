@@ -1041,3 +1041,116 @@ async fn a_group_that_becomes_less_visible_is_set_after_the_group_above() {
     ]);
     world.converge("in one run").await;
 }
+
+/// Steps of one group keep their order if they are planned again before the first write.
+#[tokio::test]
+async fn a_group_is_shared_before_its_own_lock_and_after_it_is_gone() {
+    let world = with_another_group().await;
+    let top = |on: bool, level: &str| {
+        let settings = json!({"prevent_sharing_groups_outside_hierarchy": on});
+        let shares = json!([{"group": "other", "group_access": level}]);
+        group("acme", json!({"settings": settings, "shares": shares}))
+    };
+    world.declare(&[top(true, "reporter")]);
+    world.converge("locked after the share exists").await;
+    world.declare(&[top(false, "developer")]);
+    world.converge("unlocked before the share is replaced").await;
+}
+
+/// The removal of the label of one group leaves that of another one.
+#[tokio::test]
+async fn a_label_is_created_after_those_of_all_groups_above_are_gone() {
+    let world = with_another_group().await;
+    let top = |name: &str| with_label(group("acme", json!({})), name);
+    let sub = |name: &str| with_label(group("acme/sub", json!({})), name);
+    let shop = with_label(project("acme/sub/shop", json!({})), "bug");
+    world.declare(&[sub("bug")]);
+    world.converge("below").await;
+    world.declare(&[top("bug")]);
+    world.converge("above").await;
+    let taken = |path: &str| {
+        format!(
+            "the group `{path}` has a label with this name, and the service refuses to create it below"
+        )
+    };
+    let found = problems(&world, std::slice::from_ref(&shop)).await;
+    assert_eq!(found, [taken("acme/sub")], "once");
+    assert_eq!(problems(&world, &[top("ops"), shop.clone()]).await, [taken("acme/sub")]);
+    assert_eq!(problems(&world, &[sub("old"), shop.clone()]).await, [taken("acme")]);
+    world.declare(&[top("ops"), sub("old"), shop]);
+    let plan = world.converge("both are gone").await;
+    let shop = plan.steps.iter().find(|step| &*step.address.path == "acme/sub/shop").unwrap();
+    let after: Vec<_> = shop.after.iter().map(|edge| edge.address.to_string()).collect();
+    assert_eq!(after, ["acme/sub#labels/bug", "acme#labels/bug"]);
+}
+
+/// A group is compared with the groups above as a project is.
+#[tokio::test]
+async fn a_group_gets_no_label_or_milestone_of_a_group_above() {
+    let world = with_another_group().await;
+    let milestone = |mut document: Json, title: &str| {
+        document["milestones"] = json!([{"title": title}]);
+        document["unlisted"]["milestones"] = "delete".into();
+        document
+    };
+    let top = |name: &str| milestone(with_label(group("acme", json!({})), name), name);
+    let sub = |name: &str| milestone(with_label(group("acme/sub", json!({})), name), name);
+    world.declare(&[top("v1"), sub("v1")]);
+    let plan = world.converge("the lower ones first").await;
+    let after = plan.steps.iter().flat_map(|step| &step.after);
+    let after: Vec<_> = after.map(|edge| edge.address.to_string()).collect();
+    assert_eq!(after, ["acme/sub#labels/v1", "acme/sub#milestones/v1"]);
+    world.declare(&[top("v2"), sub("v1")]);
+    world.converge("others above").await;
+    let taken = ["label", "milestone"].map(|noun| {
+        format!(
+            "the group `acme` has a {noun} with this name, and the service refuses to create it below"
+        )
+    });
+    assert_eq!(problems(&world, &[sub("v2")]).await, taken);
+    world.declare(&[top("v1"), sub("v2")]);
+    world.converge("exchanged").await;
+}
+
+fn seen(visibility: &str) -> Json {
+    json!({"settings": {"visibility": visibility}})
+}
+
+/// What leaves a group does not bound it any more.
+#[tokio::test]
+async fn a_subgroup_leaves_before_its_group_becomes_less_visible() {
+    let shop = json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}});
+    let mut seeds = seed(&[shop]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups[0]["visibility"] = "public".into();
+    groups.extend(["acme/sub", "other"].map(|path| json!({"path": path, "visibility": "public"})));
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let mut moved = group("other/sub", json!({}));
+    moved["previously"] = json!(["acme/sub"]);
+    world.declare(&[group("acme", seen("private")), moved.clone()]);
+    let plan = world.converge("the subgroup first").await;
+    let narrowed = plan.steps.iter().find(|step| &*step.address.path == "acme").unwrap();
+    let after: Vec<_> = narrowed.after.iter().map(|edge| edge.address.to_string()).collect();
+    assert_eq!(after, ["other/sub"]);
+}
+
+/// A group that moves is bounded by what it takes along.
+#[tokio::test]
+async fn a_group_that_moves_becomes_less_visible_after_what_is_in_it() {
+    let shop = json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}});
+    let mut seeds = seed(&[shop]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups[0]["visibility"] = "public".into();
+    groups.push(json!({"path": "acme/sub", "visibility": "public"}));
+    groups.push(json!({"path": "other", "visibility": "private"}));
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let mut moved = group("other/sub", seen("private"));
+    moved["previously"] = json!(["acme/sub"]);
+    let expected =
+        "`other/sub/shop` in it is public: the service refuses that in a group that is private";
+    assert_eq!(problems(&world, std::slice::from_ref(&moved)).await, [expected]);
+    world.declare(&[moved, project("other/sub/shop", seen("private"))]);
+    world.converge("the project first").await;
+}

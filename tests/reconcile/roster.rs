@@ -338,8 +338,7 @@ async fn a_rule_that_matches_nothing_is_counted_with_strict() {
         world.declare(&[including(path, json!({"settings": {}}))]);
         let plan = world.plan().await;
         assert_eq!(incomplete(&plan), [""; 0]);
-        let found =
-            [Strictness::Declared, Strictness::Unlisted].map(|how| plan.has_differences(how));
+        let found = [Strictness::Declared, Strictness::Unlisted].map(|how| plan.differs(how));
         assert_eq!(found, [false, differs], "{path}");
     }
 }

@@ -72,7 +72,8 @@ impl Session {
         base.add_base_identities(&mut self.desired.containers);
         if base_use.only_changed {
             let container_count = self.desired.containers.len();
-            self.desired.containers = base.changed_containers(std::mem::take(&mut self.desired.containers));
+            self.desired.containers =
+                base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
             self.settings.created = self.desired.creatable();
             // Acknowledgements in documents count for selected containers; those of the command
@@ -106,7 +107,8 @@ impl Session {
             Some(includes) => includes.include_from(content.desired, &mut { missing }),
             None => Ok(content.desired),
         };
-        let base = included.map(|base| Base::from_containers(base.containers, &self.desired.containers));
+        let base =
+            included.map(|base| Base::from_containers(base.containers, &self.desired.containers));
         let base = base.unwrap_or_else(|_| {
             let why =
                 "no base to compare with: its rules are not valid for a project that they include";

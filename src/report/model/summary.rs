@@ -91,7 +91,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
                 "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
             )
         }
-        (ReportKind::Drift, true) if plan.has_differences(Strictness::Unlisted) => matches,
+        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
         // `--strict` counts the others as differences.
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),

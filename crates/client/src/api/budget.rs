@@ -31,11 +31,9 @@ pub(super) const MINUTE: Duration = Duration::from_secs(60);
 /// The factor for the budget of an operation that proved too large.
 const REDUCTION_FACTOR: f64 = 0.8;
 
-/// When a request may be sent.
+/// When a request may be sent that must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAt {
-    /// Now; the request is counted.
-    Now,
     /// Not before another answer arrives.
     AfterAnswer,
     /// At this time; all other requests wait too.
@@ -121,27 +119,28 @@ impl Budget {
 
     /// Returns when a request may be sent. If that is now, it counts as in flight until
     /// [`finish_request`](Self::finish_request).
-    pub fn try_send(&mut self, operation: &'static Operation, now: Duration) -> SendAt {
+    ///
+    /// # Errors
+    /// If it must wait: until when.
+    pub fn try_send(&mut self, operation: &'static Operation, now: Duration) -> Result<(), SendAt> {
         let is_announced = self.user_quota.is_some();
         if let Some((announced, over_at)) = &mut self.user_quota {
             if *over_at <= now {
                 announced.remaining = announced.per_minute;
             }
             match announced.remaining {
-                0 => return SendAt::At(*over_at),
-                remaining if remaining <= self.in_flight => return SendAt::AfterAnswer,
+                0 => return Err(SendAt::At(*over_at)),
+                remaining if remaining <= self.in_flight => return Err(SendAt::AfterAnswer),
                 _ => {}
             }
         }
         let route = self.operation_budgets.entry(operation.id).or_default();
         let documented = operation.a_minute.filter(|_| is_announced);
         let limit = route.learned_limit.or(documented.map(|limit| limit as usize));
-        let turn = route.next_send_at(limit, now);
-        if turn == SendAt::Now {
-            route.in_flight += 1;
-            self.in_flight += 1;
-        }
-        turn
+        route.check_empty(limit, now)?;
+        route.in_flight += 1;
+        self.in_flight += 1;
+        Ok(())
     }
 
     /// Records the outcome of a request that was counted, or `None` if it was not sent.
@@ -183,7 +182,7 @@ fn merge_quotas(
 }
 
 impl OperationBudget {
-    fn next_send_at(&mut self, limit: Option<usize>, now: Duration) -> SendAt {
+    fn check_empty(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
         while self
             .answer_times
             .front()
@@ -192,16 +191,16 @@ impl OperationBudget {
             self.answer_times.pop_front();
         }
         if self.closed_until > now {
-            return SendAt::OperationAt(self.closed_until);
+            return Err(SendAt::OperationAt(self.closed_until));
         }
         match limit {
             Some(limit) if self.in_flight + self.answer_times.len() >= limit => {
                 let first = self.answer_times.front();
-                first.map_or(SendAt::AfterAnswer, |ended_at| {
+                Err(first.map_or(SendAt::AfterAnswer, |ended_at| {
                     SendAt::OperationAt(ended_at.saturating_add(MINUTE))
-                })
+                }))
             }
-            _ => SendAt::Now,
+            _ => Ok(()),
         }
     }
 
@@ -277,7 +276,7 @@ mod tests {
     fn a_service_that_announces_nothing_gets_everything_at_once() {
         let mut budget = Budget::default();
         for _ in 0..10_000 {
-            assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(1)), SendAt::Now);
+            assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(1)), Ok(()));
             budget.finish_request(PROJECT_GET.row(), completed(seconds(1), None));
         }
         assert_eq!(budget.requests_per_minute(), None);
@@ -286,18 +285,22 @@ mod tests {
     #[test]
     fn no_more_are_sent_than_remain_until_the_reset() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
-        assert_eq!(budget.try_send(hooks, seconds(0)), SendAt::Now);
+        assert_eq!(budget.try_send(hooks, seconds(0)), Ok(()));
         budget.finish_request(hooks, completed(seconds(0), quota(2, 120, 20)));
-        assert_eq!(budget.try_send(hooks, seconds(1)), SendAt::Now);
-        assert_eq!(budget.try_send(hooks, seconds(1)), SendAt::Now);
-        assert_eq!(budget.try_send(hooks, seconds(1)), SendAt::AfterAnswer, "both may be counted");
+        assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
+        assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
+        assert_eq!(
+            budget.try_send(hooks, seconds(1)),
+            Err(SendAt::AfterAnswer),
+            "both may be counted"
+        );
         budget.finish_request(hooks, completed(seconds(2), quota(0, 120, 18)));
         // An older answer that arrives late changes nothing.
         budget.finish_request(hooks, completed(seconds(2), quota(1, 120, 18)));
-        assert_eq!(budget.try_send(hooks, seconds(19)), SendAt::At(seconds(20)));
-        assert_eq!(budget.try_send(hooks, seconds(20)), SendAt::Now, "the window is over");
+        assert_eq!(budget.try_send(hooks, seconds(19)), Err(SendAt::At(seconds(20))));
+        assert_eq!(budget.try_send(hooks, seconds(20)), Ok(()), "the window is over");
         budget.finish_request(hooks, completed(seconds(21), quota(1_999, 180, 59)));
-        assert_eq!(budget.try_send(hooks, seconds(22)), SendAt::Now);
+        assert_eq!(budget.try_send(hooks, seconds(22)), Ok(()));
         // A request that was not sent is given back.
         budget.finish_request(hooks, None);
         assert_eq!((budget.in_flight, budget.requests_per_minute()), (0, Some(2_000)));
@@ -315,7 +318,7 @@ mod tests {
                 Default::default();
             while arrived.len() < 2_000 {
                 match budget.try_send(operation, now) {
-                    SendAt::Now => {
+                    Ok(()) => {
                         // It arrives at any time between sending and answer.
                         let share = arrived.len() as u32 % 7;
                         let way = Duration::from_millis(latency);
@@ -323,9 +326,9 @@ mod tests {
                         in_flight.push_back((now + way, now));
                         now += Duration::from_millis(3);
                     }
-                    SendAt::At(_) => panic!("the user's budget is no obstacle"),
-                    SendAt::OperationAt(at) if in_flight.is_empty() => now = at,
-                    SendAt::AfterAnswer | SendAt::OperationAt(_) => {
+                    Err(SendAt::At(_)) => panic!("the user's budget is no obstacle"),
+                    Err(SendAt::OperationAt(at)) if in_flight.is_empty() => now = at,
+                    Err(SendAt::AfterAnswer | SendAt::OperationAt(_)) => {
                         now = now.max(in_flight.front().map_or(now, |(at, _)| *at));
                     }
                 }
@@ -356,7 +359,7 @@ mod tests {
             })
         };
         for at in 0..10 {
-            assert_eq!(budget.try_send(hooks, seconds(at)), SendAt::Now);
+            assert_eq!(budget.try_send(hooks, seconds(at)), Ok(()));
         }
         for at in 0..8 {
             budget.finish_request(hooks, completed(seconds(at), quota(1_000, 900, 60)));
@@ -365,10 +368,10 @@ mod tests {
         // A 429 for a request that was in flight at the same time has no further effect.
         budget.finish_request(hooks, complaint(seconds(11), 30));
         assert_eq!(budget.operation_budgets[hooks.id].learned_limit, Some(8));
-        assert_eq!(budget.try_send(hooks, seconds(12)), SendAt::OperationAt(seconds(41)));
-        assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), SendAt::Now);
+        assert_eq!(budget.try_send(hooks, seconds(12)), Err(SendAt::OperationAt(seconds(41))));
+        assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), Ok(()));
         // At most eight in any minute.
-        let sent = (0..).take_while(|_| budget.try_send(hooks, seconds(70)) == SendAt::Now).count();
+        let sent = (0..).take_while(|_| budget.try_send(hooks, seconds(70)).is_ok()).count();
         assert_eq!(sent, 8 - 1, "the complaints of the last minute count");
         budget.finish_request(hooks, complaint(seconds(72), 1));
         assert_eq!(

@@ -239,7 +239,7 @@ impl Core {
                 Err(turn) => turn,
             };
             let wait = match turn {
-                SendAt::Now | SendAt::AfterAnswer => std::future::pending().right_future(),
+                SendAt::AfterAnswer => std::future::pending().right_future(),
                 SendAt::At(_) if freshness.is_some() => return Err(ErrorKind::Stale(None)),
                 SendAt::OperationAt(at) if freshness.is_some() => {
                     return Err(ErrorKind::Stale(Some(at)));

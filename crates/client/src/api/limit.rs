@@ -81,16 +81,14 @@ impl Gate {
     /// Reserves the right to send a request at `now`.
     ///
     /// # Errors
-    /// Returns the time to wait for, never [`SendAt::Now`], if the request must wait.
+    /// If it must wait: until when.
     pub fn try_take_slot(
         &self,
         operation: &'static Operation,
         now: Duration,
     ) -> Result<BudgetSlot<'_>, SendAt> {
-        match self.state().budget.try_send(operation, now) {
-            SendAt::Now => Ok(BudgetSlot { gate: self, operation, completion: None }),
-            later => Err(later),
-        }
+        self.state().budget.try_send(operation, now)?;
+        Ok(BudgetSlot { gate: self, operation, completion: None })
     }
 
     /// Waits until a counted request ends.

@@ -383,10 +383,7 @@ impl Observer {
         let lookup = catalogue::container_lookup(scope);
         let Some(request) = lookup.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
-            Ok(answer) => {
-                let level = answer.body["access_level"].as_u64();
-                Ok(level.and_then(|level| u8::try_from(level).ok()))
-            }
+            Ok(answer) => Ok(answer.object().and_then(|raw| level_of(raw, "access_level"))),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -430,6 +427,11 @@ pub(crate) fn entries_in_object(section: &DeclaredSection, raw: &Object) -> Opti
 /// The id of an object in a response.
 pub(super) fn id_of(raw: &Object) -> Option<u64> {
     raw.get("id").and_then(Json::as_u64)
+}
+
+/// The access level in the field `name` of an object.
+pub(super) fn level_of(raw: &Object, name: &str) -> Option<u8> {
+    raw.get(name)?.as_u64()?.try_into().ok()
 }
 
 /// True if two paths are equal for the service.

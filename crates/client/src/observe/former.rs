@@ -22,7 +22,7 @@ use crate::{
     api::Result,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, Move, path_after_rename},
+    desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
     field::{NamedObject, Scope},
     kind::{Former, LiveEntry, Names, Target, unmarked_path},
     level::MAINTAINER,
@@ -364,12 +364,7 @@ impl Observer {
         names: &Names,
         runners: &[(u64, String)],
     ) -> LiveEntries {
-        let mut identity = section.section.identity.iter();
-        let Some((field, named)) =
-            identity.find_map(|name| Some((*name, section.section.field(name).names?)))
-        else {
-            return collection;
-        };
+        let Some((field, named)) = named_object(section.section) else { return collection };
         match named {
             NamedObject::Runner => {}
             NamedObject::Group | NamedObject::Project if !self.moves.is_empty() => {}

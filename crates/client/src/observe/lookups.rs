@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Observer,
-    find::{id_of, is_same_path},
+    find::{id_of, is_same_path, level_of},
     memory,
 };
 use crate::{
     api::Result,
     catalogue,
-    desired::{DeclaredSection, EntryPresence},
+    desired::{DeclaredSection, named_object},
     field::{NamedObject, Scope},
     kind::{Id, LiveNamespace, Names, NamespaceOwner, Section, forms},
     live::LiveEntries,
@@ -47,7 +47,7 @@ impl Observer {
         let Ok(live) = live_entries.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
         let runners = self.runners_if_named(section.section).await?;
-        for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+        for entry in section.present() {
             for (field, named, name) in forms::referenced_names(section.section, &entry.values()) {
                 if named == NamedObject::Runner {
                     names.insert_candidates(named, &name, runner_ids(&runners, &name));
@@ -115,9 +115,11 @@ impl Observer {
             };
             let roles = role_rows.iter().filter_map(|raw| {
                 let name = raw.get("name")?.as_str()?.to_owned();
-                let level = raw.get("base_access_level").and_then(Json::as_u64);
-                let level = level.and_then(|level| level.try_into().ok());
-                Some(CustomRole { id: id_of(raw)?, name, level })
+                Some(CustomRole {
+                    id: id_of(raw)?,
+                    name,
+                    level: level_of(raw, "base_access_level"),
+                })
             });
             Ok(roles.collect())
         };
@@ -125,11 +127,11 @@ impl Observer {
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
-    pub(super) async fn runners_if_named(&self, kind: Section) -> Result<Runners> {
-        if kind.identity.iter().any(|name| kind.field(name).names == Some(NamedObject::Runner)) {
-            return self.read_runners().await;
+    pub(super) async fn runners_if_named(&self, of: Section) -> Result<Runners> {
+        match named_object(of) {
+            Some((_, NamedObject::Runner)) => self.read_runners().await,
+            _ => Ok(Runners::default()),
         }
-        Ok(Runners::default())
     }
 
     /// The runners of projects that the token sees, read once.

@@ -5,13 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, exist::list_below, find::id_of, split_fatal};
+use super::{
+    Observer,
+    exist::list_below,
+    find::{id_of, level_of},
+    split_fatal,
+};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
     catalogue::{self, constraints, shares},
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence},
+    desired::{Container, DeclaredSection, named_object},
     field::{NamedObject, Scope},
     kind::{
         Entries, Facts, FieldSelection, LiveEntry, ReadSource, Removal, Section, Target, forms,
@@ -180,13 +185,14 @@ impl Observer {
         Ok(entry_ids(kind, container, &entries))
     }
 
-    /// The names of the entries of the section `name` in the groups above, as far as they can be read.
+    /// The names of the entries of the section `name` in the groups above, nearest first, each with
+    /// its group, as far as they can be read.
     async fn read_entries_above(
         &self,
         container: &Container,
         name: &str,
-    ) -> Result<BTreeMap<String, Arc<str>>> {
-        let mut above = BTreeMap::new();
+    ) -> Result<Vec<(String, Arc<str>)>> {
+        let mut above = Vec::new();
         let Some(group_section) = catalogue::section(Scope::Group, name) else { return Ok(above) };
         let ReadSource::List(list) = group_section.home.place else { return Ok(above) };
         for group in groups_above(&container.path) {
@@ -276,10 +282,8 @@ impl Observer {
             levels => BTreeMap::clone(&*levels?),
         };
         for group in declared_shares(group) {
-            for (user, level) in self.levels_in_declared_group(group).await?.iter() {
-                let highest = levels.entry(*user).or_insert(*level);
-                *highest = (*highest).max(*level);
-            }
+            let members = self.levels_in_declared_group(group).await?;
+            members.iter().for_each(|(user, level)| raise(&mut levels, *user, *level));
         }
         levels.retain(|_, level| *level >= MAINTAINER);
         Ok(levels.into_keys().collect())
@@ -360,13 +364,10 @@ impl Observer {
         let members = self.client.list_rows(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
-            let level = member.get("access_level").and_then(Json::as_u64);
-            let level = level.and_then(|level| u8::try_from(level).ok());
             let is_active = member.get("state").is_none_or(|state| state == "active");
-            let level = if is_active { level } else { Some(0) };
+            let level = if is_active { level_of(member, "access_level") } else { Some(0) };
             if let Some((id, level)) = id_of(member).zip(level) {
-                let highest = levels.entry(id).or_insert(level);
-                *highest = level.max(*highest);
+                raise(&mut levels, id, level);
             }
         }
         Ok(levels)
@@ -407,11 +408,10 @@ impl Observer {
         for (section, entries) in container.sections.iter().filter_map(|section| {
             Some((section.section, live.sections.get(section.section.section)?.entries().ok()?))
         }) {
-            let mut identity = section.identity.iter();
-            let name = identity.find(|name| section.field(name).names == Some(NamedObject::Group));
-            let Some(name) = name.filter(|_| section.removal == Removal::Access) else { continue };
+            let named = named_object(section).filter(|_| section.removal == Removal::Access);
+            let Some((name, NamedObject::Group)) = named else { continue };
             for entry in entries {
-                let path = entry.fields.raw().get(*name).and_then(Json::as_str);
+                let path = entry.fields.raw().get(name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
                     groups.insert(id, self.pick_caller_level(self.levels_in_group(path).await)?);
                 }
@@ -423,8 +423,12 @@ impl Observer {
 
 /// The groups with which `container` or a group above it is declared to be shared.
 fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
-    let shares = container.entries(shares::SECTION);
-    let shares =
-        shares.filter(|share| share.state == EntryPresence::Present).map(|share| &*share.key);
+    let shares = container.present(shares::SECTION).map(|share| &*share.key);
     shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
+}
+
+/// Gives a user at least this level.
+fn raise(levels: &mut BTreeMap<u64, u8>, user: u64, level: u8) {
+    let highest = levels.entry(user).or_insert(level);
+    *highest = level.max(*highest);
 }

@@ -9,7 +9,7 @@ use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
     cause::{Cause, Withheld},
-    desired::{Container, DeclaredSection, EntryPresence, Unlisted},
+    desired::{Container, DeclaredSection, Unlisted},
     field::Tier,
     kind::{
         Absence, CollectionTrait, Detail, Facts, FieldSelection, LiveEntry, Parent, ReadSource,
@@ -295,8 +295,7 @@ impl SectionReader<'_> {
         listed: &[Object],
     ) -> Result<BTreeMap<usize, Object>> {
         let (section, home) = (self.section, self.kind.home);
-        let present = section.entries.iter().filter(|entry| entry.state == EntryPresence::Present);
-        let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
+        let keys: BTreeSet<_> = section.present().map(|entry| &*entry.key).collect();
         let reads_all = self.names.iter().any(|name| detail.fields.contains(name));
         if !reads_all && !detail.fields.is_empty() {
             return Ok(BTreeMap::new());

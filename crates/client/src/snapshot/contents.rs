@@ -90,6 +90,12 @@ pub(super) enum Recorded {
     One(Option<PackedJson>),
 }
 
+impl Recorded {
+    pub(super) fn one(object: Option<Object>) -> Self {
+        Self::One(object.map(|object| PackedJson::new(&Json::Object(object))))
+    }
+}
+
 /// A group or project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -144,10 +144,8 @@ impl Recorder {
     }
 
     async fn fetch_request(&self, request: Request<Read>) -> Result<()> {
-        match Query::read(&request.target()) {
-            Some(query) => self.fetch(&query).await,
-            None => Ok(()),
-        }
+        let Some(query) = Query::read(&request.target()) else { return Ok(()) };
+        self.fetch(&query).await
     }
 
     async fn fetch_object(&self, scope: Scope, query: &Query) -> Result<()> {
@@ -188,8 +186,10 @@ impl Recorder {
     async fn fetch_roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
         let (container_kind, _) = catalogue::container(scope);
         let request = query.request().query("order_by", "id").query("sort", "asc");
-        let is_project = scope == Scope::Project;
-        let request = if is_project { request.query("include_subgroups", true) } else { request };
+        let request = match scope {
+            Scope::Group => request,
+            Scope::Project => request.query("include_subgroups", true),
+        };
         let request = request.keeping(self.reducer().wanted_keys(scope));
         let roster = match self.client.list_rows(request, container_kind.home.rows).await {
             Ok(rows) => {
@@ -199,7 +199,7 @@ impl Recorder {
             Err(error) => Err(keep_failure(error)?),
         };
         let mut contents = self.contents();
-        let root = if root.is_empty() { String::new() } else { contents.roster_key(root) };
+        let root = contents.roster_key(root);
         contents.rosters.insert((scope, root), roster);
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Recorder {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(query, raw.clone()));
                     let one = one.map(|raw| reducer.reduce_one(query.op, &path, &raw)).transpose();
-                    one.map(|one| Recorded::One(one.map(|one| PackedJson::new(&Json::Object(one)))))
+                    one.map(Recorded::one)
                 }
                 Err(error) => Ok(Recorded::Failed(keep_failure(error)?)),
             },
@@ -340,8 +340,7 @@ impl Recorder {
             let has_whole_rows = {
                 let mut contents = self.contents();
                 let whole = contents.objects.get(&(scope, *id)).filter(|whole| whole.by_itself);
-                let is_whole =
-                    whole.is_some_and(|whole| field_names(whole).is_subset(&field_names(row)));
+                let is_whole = whole.is_some_and(|whole| keys(whole).is_subset(&keys(row)));
                 let has_whole_rows = contents.rows_are_whole.entry(scope).or_insert(true);
                 *has_whole_rows &= is_whole;
                 *has_whole_rows
@@ -367,8 +366,7 @@ impl Recorder {
             let query = query.filter(|_| contents::parse_id(path).is_none());
             let reduced = self.reducer().reduce_one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced) {
-                let reduced = Recorded::One(Some(PackedJson::new(&Json::Object(reduced))));
-                self.contents().answers.insert(query.key, reduced);
+                self.contents().answers.insert(query.key, Recorded::one(Some(reduced)));
             }
         }
         Ok(())
@@ -466,18 +464,14 @@ fn recorded_entries(contents: &SnapshotContents, section: Section, id: u64) -> V
 
 /// The paths of declared groups, and of groups of declared projects, in lower case.
 fn managed_groups(desired: &Desired) -> BTreeSet<String> {
-    let groups = desired.containers.iter().filter_map(|container| match container.scope {
-        Scope::Group => Some(container.path.to_lowercase()),
-        Scope::Project => group_of(&container.path).map(str::to_lowercase),
+    let groups = desired.containers.iter().filter_map(|container| {
+        container.scope.choose(Some(&*container.path), group_of(&container.path))
     });
-    groups.collect()
+    groups.map(str::to_lowercase).collect()
 }
 
-fn field_names(row: &ObjectRow) -> BTreeSet<String> {
-    match row.object.json() {
-        Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
-        _ => BTreeSet::new(),
-    }
+fn keys(thing: &ObjectRow) -> BTreeSet<String> {
+    thing.object.json().as_object().into_iter().flat_map(Object::keys).cloned().collect()
 }
 
 /// A user as a snapshot holds it, if `raw` is one: the name in lower case, the id and the name.

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Container, EntryPresence, subject_field};
+use super::{Container, DeclaredSection, subject_field};
 use crate::{
     address::groups_above,
     catalogue::constraints::{self, GroupSetting},
@@ -95,6 +95,5 @@ pub fn declared_members(container: &Container) -> impl Iterator<Item = &str> {
         section.section.removal == Removal::Access
             && matches!(subject_field(section.section), Some((_, NamedObject::User)))
     });
-    let entries = sections.flat_map(|section| &section.entries);
-    entries.filter(|entry| entry.state == EntryPresence::Present).map(|entry| &*entry.key)
+    sections.flat_map(DeclaredSection::present).map(|entry| &*entry.key)
 }

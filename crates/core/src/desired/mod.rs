@@ -228,6 +228,11 @@ impl Container {
         self.section(name).into_iter().flat_map(|section| &section.entries)
     }
 
+    /// The entries of the section `name` that must exist.
+    pub fn present(&self, name: &str) -> impl Iterator<Item = &DesiredEntry> {
+        self.section(name).into_iter().flat_map(DeclaredSection::present)
+    }
+
     /// The declared entry `key` of the section `name`.
     pub fn entry(&self, name: &str, key: &str) -> Option<&DesiredEntry> {
         self.section(name)?.entry(key)
@@ -338,12 +343,15 @@ impl Container {
     }
 }
 
+/// The field that names the object of an entry, and the sort of that object.
+pub fn named_object(section: Section) -> Option<(&'static str, NamedObject)> {
+    section.identity.iter().find_map(|name| Some((*name, section.field(name).names?)))
+}
+
 /// The field with the user or group of an entry.
 pub fn subject_field(section: Section) -> Option<(&'static str, NamedObject)> {
-    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
-    names.find_map(|(name, named)| {
-        Some((name, named.filter(|named| matches!(named, NamedObject::User | NamedObject::Group))?))
-    })
+    named_object(section)
+        .filter(|(_, named)| matches!(named, NamedObject::User | NamedObject::Group))
 }
 
 /// A declared section.
@@ -386,6 +394,11 @@ impl DeclaredSection {
             let mut names = std::iter::once(&identity.name).chain(&identity.other_name);
             names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
         }
+    }
+
+    /// The entries that must exist.
+    pub fn present(&self) -> impl Iterator<Item = &DesiredEntry> {
+        self.entries.iter().filter(|entry| entry.state == EntryPresence::Present)
     }
 
     /// Whether the entry `name` is declared as absent.

@@ -1,16 +1,11 @@
 //! Values as bytes: a tag and its data. They never leave the process.
 
-use crate::{
-    secret::Reference,
-    value::{Json, Value},
-};
+use crate::value::{Json, Value};
 
 const PLAIN_TAG: u8 = 0;
-const ENV_SECRET_TAG: u8 = 1;
-const TEMPLATE_SECRET_TAG: u8 = 4;
-const FILE_SECRET_TAG: u8 = 2;
+const TEXT_TAG: u8 = 1;
+const SECRET_TAG: u8 = 2;
 const UPLOAD_TAG: u8 = 3;
-const TEXT_TAG: u8 = 5;
 
 /// Packs values one after another.
 #[derive(Default)]
@@ -48,11 +43,9 @@ impl Packer {
         match value {
             Value::Plain(Json::String(text)) => self.push_tagged(TEXT_TAG, text),
             Value::Plain(json) => self.push_tagged(PLAIN_TAG, &json.to_string()),
-            Value::Secret(Reference::Env(name)) => self.push_tagged(ENV_SECRET_TAG, name),
-            Value::Secret(Reference::File(path)) => self.push_tagged(FILE_SECRET_TAG, path),
-            Value::Secret(text @ (Reference::Text(_) | Reference::Data(_))) => {
-                let json = serde_json::to_string(text).expect("a reference is JSON");
-                self.push_tagged(TEMPLATE_SECRET_TAG, &json);
+            Value::Secret(reference) => {
+                let json = serde_json::to_string(reference).expect("a reference is JSON");
+                self.push_tagged(SECRET_TAG, &json);
             }
             Value::File(path) => self.push_tagged(UPLOAD_TAG, path),
         }
@@ -122,9 +115,7 @@ impl PackedValue<'_> {
     pub(super) fn unpack(&self) -> Value {
         match (self.tag, decode_text(self.data)) {
             (TEXT_TAG, text) => Value::from(text),
-            (ENV_SECRET_TAG, name) => Value::Secret(Reference::Env(name.to_owned())),
-            (FILE_SECRET_TAG, path) => Value::Secret(Reference::File(path.to_owned())),
-            (TEMPLATE_SECRET_TAG, json) => Value::Secret(
+            (SECRET_TAG, json) => Value::Secret(
                 serde_json::from_str(json).expect("what was packed as a reference is one"),
             ),
             (UPLOAD_TAG, path) => Value::File(path.to_owned()),
@@ -145,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::secret::TextPiece;
+    use crate::secret::{Reference, TextPiece};
 
     fn json() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![

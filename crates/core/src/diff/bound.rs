@@ -115,9 +115,9 @@ impl<'c> DiffContext<'c> {
             let lifted = self.groups.declarations_above(&below, &row.by);
             let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
             let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
-            let is_lifted =
-                |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
-            let group = groups.iter().find(|group| !is_lifted(group))?;
+            let mut groups = groups.iter();
+            let group =
+                groups.find(|group| !lifted.iter().any(|path| path.eq_ignore_ascii_case(group)))?;
             row.forbids(&by, scope).then(|| {
                 let message = format!("`{setting}` of `{group}` {text}");
                 let help = format!("change `{setting}` of `{group}` first, or {instead}");
@@ -126,18 +126,18 @@ impl<'c> DiffContext<'c> {
         })
     }
 
-    /// Adds to `step` the entry of a group above with which its entry collides: one with the same
-    /// name, or an exclusive one that a new project gets a copy of.
+    /// Adds to `step` the entries of groups above beside which the service refuses its entry: those with the
+    /// same name, or others of which a new project gets a copy and can have only one.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
         if !(section.is_unique_above() || gets_copies) || !self.has_group_above() {
             return;
         }
-        let Some(above) = self.entries_above.get(section.section) else {
+        let Some(above) = self.live.entries_above.get(section.section) else {
             return findings.add_question(ExtraFact::EntriesAbove(section.section));
         };
-        let colliding = above.iter().find(|(name, _)| section.collides(key, name));
+        let colliding = above.iter().filter(|(name, _)| section.collides(key, name));
         step.effects.extend(colliding.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::Follows(group.section(section.section).entry(name))
@@ -156,17 +156,18 @@ impl<'c> DiffContext<'c> {
         }
         let declared: Vec<_> = self.groups.declarations_above(&self.target.path, &row.by).collect();
         let nearest = declared.first()?.1?;
-        let Some(above) = self.group_above else {
+        let Some(above) = &self.live.group_above else {
             findings.add_question(ExtraFact::GroupAbove);
             return None;
         };
         let spec = catalogue::section(Scope::Group, &row.by.section)?.field(&row.by.field);
-        let changes = |(group, by): &(String, Option<&Json>)| {
+        let is_changed = declared.iter().any(|(group, by)| {
             let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
-            let differs = |by: &Json| live.is_some_and(|live| !are_equal(spec.compare, by, live));
-            by.is_some_and(|by| row.value_below(by).is_some() && differs(by))
-        };
-        declared.iter().any(changes).then_some(nearest)
+            by.zip(live).is_some_and(|(by, live)| {
+                row.value_below(by).is_some() && !are_equal(spec.compare, by, live)
+            })
+        });
+        is_changed.then_some(nearest)
     }
 
     /// The value of the setting that decides about `value`, with its group and source. A group in between
@@ -217,7 +218,7 @@ impl<'c> DiffContext<'c> {
         if row.by.section != settings::SECTION || is_unknown || !self.is_decided_by_group(row) {
             return None;
         }
-        let Some(group) = self.group_above else {
+        let Some(group) = &self.live.group_above else {
             findings.add_question(ExtraFact::GroupAbove);
             return None;
         };
@@ -256,7 +257,7 @@ impl<'c> DiffContext<'c> {
             .namespace
             .as_ref()
             .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
-        self.target.path.contains('/') && self.personal_owner.is_none() && !of_user
+        self.target.path.contains('/') && self.facts.personal_owner.is_none() && !of_user
     }
 }
 

@@ -17,8 +17,8 @@ pub(crate) mod texts;
 
 pub use bound::{Support, ValueLimit, release_support};
 pub use findings::{Findings, GuardRefusal, Held, Incomplete, Note, Problem, Reason};
-pub(crate) use step::StepInterner;
 pub use step::{Action, Edge, FieldChange, Label, Shown, ShownCall, Step};
+pub(crate) use step::{KeptLive, StepInterner};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,13 +30,13 @@ use crate::{
     address::{Address, Selector},
     catalogue::preset,
     cause::Cause,
-    desired::{DeclaredSection, EntryPresence, GroupDeclarations, Unlisted, subject_field},
+    desired::{DeclaredSection, GroupDeclarations, Unlisted, subject_field},
     field::{Field, NamedObject, Secrecy},
     kind::{
-        self, CallContext, EntryFault, LiveEntry, Names, NoCalls, Section, Shape, Spec, Target,
-        calls::CallPurpose, forms, risk,
+        self, CallContext, EntryFault, Facts, LiveEntry, Names, NoCalls, Section, Shape, Spec,
+        Target, calls::CallPurpose, forms, risk,
     },
-    live::{Caller, EntriesAbove, InheritedLevels, LiveEntries},
+    live::{Caller, Live, LiveEntries},
     origin::{Origin, Sourced},
     planted::Bug,
     release::DetectedRelease,
@@ -54,20 +54,12 @@ pub struct DiffContext<'a> {
     pub container: &'a Address,
     /// The token's user.
     pub caller: &'a Caller,
-    /// Whether its repository has no branch yet.
-    pub has_no_branch: bool,
-    /// Whether the container shows that the service has no licence.
-    pub is_unlicensed: bool,
-    /// The owner, if the container is in a personal namespace.
-    pub personal_owner: Option<u64>,
+    /// What its object shows; of a missing one, what a new one would show.
+    pub facts: &'a Facts,
+    /// Its live state, with the answers to [questions](Findings::questions).
+    pub live: &'a Live,
     /// The ids of the names in entries.
-    pub name_ids: &'a Names,
-    /// The access levels in the group above, once they were read.
-    pub levels_above: Option<&'a InheritedLevels>,
-    /// The entries of groups above, once they were read.
-    pub entries_above: &'a EntriesAbove,
-    /// The object of the group above, once it was read.
-    pub group_above: Option<&'a Object>,
+    pub names: &'a Names,
     /// The declarations of the groups in the run.
     pub groups: &'a GroupDeclarations,
     /// The release of the service, once it was read.
@@ -85,7 +77,7 @@ impl DiffContext<'_> {
         section: Section,
         purpose: CallPurpose<'j>,
     ) -> CallContext<'j> {
-        let Self { target, name_ids: names, release, .. } = *self;
+        let Self { target, names, release, .. } = *self;
         CallContext { section, target, names, release, has_unique_address: true, purpose }
     }
 }
@@ -211,8 +203,7 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
     if section.edit != kind::EditMethod::OrReplace {
         return BTreeSet::new();
     }
-    let present = declared.entries.iter().filter(|entry| entry.state == EntryPresence::Present);
-    let present = present.filter_map(|entry| {
+    let present = declared.present().filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
     let live = live.iter().map(|entry| (entry.address_text(), section.name(entry.fields.raw())));
@@ -232,7 +223,7 @@ pub fn plan_possible(
     context: DiffContext<'_>,
 ) -> Findings {
     let mut findings = Findings::default();
-    for entry in declared.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+    for entry in declared.present() {
         let entry_diff = EntryDiff::new(declared.section, entry, context);
         entry_diff.plan_possible(condition, &mut findings);
         entry_diff.note_missing_secrets(&mut findings);
@@ -268,7 +259,7 @@ fn plan_unlisted(
     }
     let user = live.id().filter(|_| matches!(subject_field(section), Some((_, NamedObject::User))));
     let is_caller = user == Some(context.caller.id);
-    let is_owner = user.is_some() && user == context.personal_owner;
+    let is_owner = user.is_some() && user == context.facts.personal_owner;
     let callers = is_caller.then_some("the token's own access");
     let never = live
         .protection_reason
@@ -339,7 +330,7 @@ fn plan_removal(
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
     });
     let changes = changes.map(|(name, value)| {
-        let before = show_live(section.table().get(name), Some(value), context.name_ids);
+        let before = show_live(section.table().get(name), Some(value), context.names);
         FieldChange::new(name, before, Shown::Absent, None)
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());

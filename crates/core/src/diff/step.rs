@@ -168,7 +168,7 @@ pub struct Step {
     pub is_copy: bool,
     /// The live entry, to detect later whether it changed meanwhile.
     #[serde(skip)]
-    pub live: Option<Sealed>,
+    pub live: Option<KeptLive<LiveEntry>>,
 }
 
 impl Step {
@@ -229,7 +229,7 @@ impl Step {
     /// Adds the live entry.
     #[must_use]
     pub fn with_live(self, live: &LiveEntry) -> Self {
-        Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
+        Self { live: Some(KeptLive(Box::new(live.clone()))), ..self }
     }
 
     /// Adds effects, and those of its calls that its fields do not show.
@@ -282,16 +282,17 @@ impl Step {
     /// True if `other`, planned anew, makes the same change to an unchanged object, with a subset of
     /// the calls.
     pub fn is_same_change(&self, other: &Self) -> bool {
-        let fits = |call: &ShownCall, other: &ShownCall| {
-            call.has_same_target(other)
-                && other.fields.iter().all(|field| call.fields.contains(field))
-        };
         let mut calls = self.calls.iter();
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
             && self.changes.iter().all(|change| self.is_same_field_change(other, &change.field))
-            && other.calls.iter().all(|other| calls.any(|call| fits(call, other)))
+            && other.calls.iter().all(|other| {
+                calls.any(|call| {
+                    call.has_same_target(other)
+                        && other.fields.iter().all(|field| call.fields.contains(field))
+                })
+            })
     }
 
     /// True if `other`, planned anew, makes the same change to an unchanged field.
@@ -325,9 +326,10 @@ impl Step {
     pub fn leaves_rest_unchanged(&self, section: Section, replanned: &LiveEntry) -> bool {
         let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
-            let is_left = |now: &Json| kind::are_equal(section.field(name).compare, before, now);
-            !section.field(name).accepted.includes(WriteRequest::Create)
-                || replanned.fields.raw().get(name).is_none_or(is_left)
+            let field = section.field(name);
+            let now = replanned.fields.raw().get(name);
+            !field.accepted.includes(WriteRequest::Create)
+                || now.is_none_or(|now| kind::are_equal(field.compare, before, now))
         })
     }
 
@@ -376,6 +378,14 @@ impl Step {
         let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
         fields.filter(|value| value.plain().is_none()).chain(dropped)
+    }
+
+    /// What must make room before the service accepts it.
+    pub fn follows(&self) -> impl Iterator<Item = &Address> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Follows(address) => Some(address),
+            _ => None,
+        })
     }
 
     /// The users whose access it changes, with their levels before and after.
@@ -437,13 +447,13 @@ fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, item: &mut Arc<T>
     }
 }
 
-/// A live entry that is kept but not shown.
+/// Live state that is kept but not shown.
 #[derive(Clone)]
-pub struct Sealed(pub(crate) Box<LiveEntry>);
+pub struct KeptLive<T>(pub(crate) Box<T>);
 
-impl std::fmt::Debug for Sealed {
+impl<T> std::fmt::Debug for KeptLive<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[live entry]")
+        f.write_str("[live]")
     }
 }
 

@@ -1,6 +1,9 @@
 //! Tests of comparisons, without a plan around them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use serde_json::json;
 
@@ -10,7 +13,10 @@ use crate::{
     desired::testing::{section as declared_section, shop},
     field::Scope,
     kind::{FieldLookup, FieldSelection, Identity, Kind, KindRules, testing},
-    live::testing::{CALLER_ID, caller, live_entries},
+    live::{
+        Presence,
+        testing::{CALLER_ID, caller, live_entries},
+    },
     release,
     secret::Reference,
 };
@@ -26,7 +32,8 @@ pub(super) struct World {
     secrets: Secrets,
     release: DetectedRelease,
     groups: GroupDeclarations,
-    entries_above: EntriesAbove,
+    facts: Facts,
+    live: Live,
 }
 
 impl Default for World {
@@ -39,7 +46,8 @@ impl Default for World {
             names: Names::default(),
             secrets: Secrets::default(),
             groups: GroupDeclarations::default(),
-            entries_above: EntriesAbove::new(),
+            facts: Facts::default(),
+            live: Live::with_presence(Presence::Missing(testing::target()), Duration::ZERO),
             release: DetectedRelease::Known(release::REFERENCE),
         }
     }
@@ -51,13 +59,9 @@ impl World {
             target: &self.target,
             container: &self.address,
             caller: &self.caller,
-            has_no_branch: false,
-            is_unlicensed: false,
-            personal_owner: None,
-            name_ids: &self.names,
-            levels_above: None,
-            entries_above: &self.entries_above,
-            group_above: None,
+            facts: &self.facts,
+            live: &self.live,
+            names: &self.names,
             groups: &self.groups,
             release: self.release,
             secrets: &self.secrets,
@@ -417,11 +421,11 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     let declared = project.section("protected_branches").unwrap();
     let live = json!([{"id": 1, "name": "main", "code_owner_approval_required": false}]);
     let live = live_entries(declared, &live, FieldSelection::All);
-    let world = World::default();
+    let mut world = World::default();
     for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
     {
-        let context = DiffContext { is_unlicensed, ..world.context() };
-        let findings = section(declared, &live, context).unwrap();
+        world.facts.is_unlicensed = is_unlicensed;
+        let findings = section(declared, &live, world.context()).unwrap();
         let reasons: Vec<_> = findings.notes.into_iter().map(|note| note.reason).collect();
         assert_eq!((findings.steps.len(), reasons), (steps, notes));
     }
@@ -441,9 +445,9 @@ fn the_callers_own_entry_and_bots_are_spared() {
         ]),
         FieldSelection::All,
     );
-    let world = World::default();
-    let context = DiffContext { personal_owner: Some(9), ..world.context() };
-    let findings = section(declared, &live, context).unwrap();
+    let mut world = World::default();
+    world.facts.personal_owner = Some(9);
+    let findings = section(declared, &live, world.context()).unwrap();
     let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(steps, ["acme/shop#members/bob"]);
     let spared = findings.notes.iter().map(|note| match &note.reason {

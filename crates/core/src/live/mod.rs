@@ -16,7 +16,7 @@ use std::{
 use crate::{
     catalogue::copies::Copies,
     cause::Cause,
-    desired::{Container, EntryPresence},
+    desired::Container,
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
     page::Complete,
     release::DetectedRelease,
@@ -163,7 +163,7 @@ pub enum ExtraFact {
 pub type InheritedLevels = Arc<BTreeMap<u64, u8>>;
 
 /// By section, the names of the entries that groups above have, each with the declared path of the group.
-pub type EntriesAbove = BTreeMap<&'static str, BTreeMap<String, Arc<str>>>;
+pub type EntriesAbove = BTreeMap<&'static str, Vec<(String, Arc<str>)>>;
 
 /// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]
@@ -301,9 +301,7 @@ pub fn entry_ids(
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
     let ids_by_name: BTreeMap<_, _> =
         live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
-    let present =
-        container.entries(section.section).filter(|entry| entry.state == EntryPresence::Present);
-    let present = present.filter_map(|entry| {
+    let present = container.present(section.section).filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
             let section = container.address().section(section.section);
             Id::OfStep(section.entry(entry.key.clone()).to_string().into())

@@ -6,13 +6,16 @@
 //! withholds ([`Withheld`](crate::cause::Withheld)) is left out alone: no other step needs it but
 //! the one that archives the project.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, extend_until_stable, saved::PlanComparison};
+use super::{Plan, connect::Graph, extend_until_stable, saved::PlanComparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
@@ -50,12 +53,33 @@ pub struct Policy<'s> {
 pub struct Approved<'p> {
     plan: &'p Plan,
     skipped_paths: BTreeSet<Arc<str>>,
+    /// The links between the steps, once they are needed.
+    links: OnceLock<Graph>,
 }
 
 impl Approved<'_> {
     /// The steps that run, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.plan.steps.iter().filter(|step| !self.skipped_paths.contains(&step.address.path))
+    }
+
+    /// Whether `target`, a step of the same container or the earlier steps of a section, comes after
+    /// the step at `address`, directly or through others.
+    pub fn comes_after(&self, target: &Address, address: &Address) -> bool {
+        let steps = &self.plan.steps;
+        let first = steps.partition_point(|step| step.address.path < address.path);
+        let of_container =
+            steps[first..].iter().take_while(|step| step.address.path == address.path);
+        let Some(position) = of_container.clone().position(|step| step.address == *address) else {
+            return false;
+        };
+        let links = self.links.get_or_init(|| Graph::of(steps));
+        let followers = links.followers(first + position);
+        of_container.enumerate().any(|(at, step)| {
+            let is_earlier = at < position && step.address.section == target.section;
+            let is_target = step.address == *target || (is_earlier && target.entry.is_none());
+            is_target && followers.contains(&(first + at))
+        })
     }
 
     /// Whether all of the container at `path` that differs is in the approved part.
@@ -207,7 +231,7 @@ impl Plan {
             LeftOut { address: Address::container(path.clone()), steps }
         });
         let skipped = skipped.collect();
-        Ok((Approved { plan: self, skipped_paths: broken }, skipped))
+        Ok((Approved { plan: self, skipped_paths: broken, links: OnceLock::new() }, skipped))
     }
 }
 

@@ -8,7 +8,6 @@ use crate::{
     desired::DeclaredSection,
     diff::{Note, Reason},
     kind::{Capability, Effect},
-    live::Presence,
 };
 
 /// The capabilities that declared switches keep from a container, each with whether this run turns its
@@ -37,10 +36,7 @@ pub(super) fn switch_effect(
 impl ContainerPlanner<'_> {
     /// True if the feature of the setting `name` is off.
     pub(super) fn is_feature_off(&self, name: &str) -> bool {
-        match &self.live.presence {
-            Presence::Here(_, facts) => facts.disabled_settings.contains(name),
-            _ => false,
-        }
+        self.context.facts.disabled_settings.contains(name)
     }
 
     /// Leaves out a section, because something that it needs is declared to be off.
@@ -61,7 +57,7 @@ impl ContainerPlanner<'_> {
     /// switch closes.
     pub(super) fn close_unread_of_closed(&self, plan: &mut ContainerPlan) {
         let closed_entries =
-            plan.closed_sections.iter().filter_map(|name| self.live.sections.get(name));
+            plan.closed_sections.iter().filter_map(|name| self.context.live.sections.get(name));
         let reasons: Vec<_> = closed_entries.filter_map(|found| found.entries().err()).collect();
         let shut =
             plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));

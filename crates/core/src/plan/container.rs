@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, subject_field},
+    desired::{Container, DeclaredSection, subject_field},
     diff::{
         self, Action, DiffContext, Findings, Note, Problem, Reason, Step,
         texts::{self, words},
@@ -49,13 +49,9 @@ pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> 
         target: &target,
         container: &address,
         caller: &settings.caller,
-        has_no_branch: facts.is_empty,
-        is_unlicensed: facts.is_unlicensed,
-        personal_owner: facts.personal_owner,
-        name_ids: &names,
-        levels_above: live.levels_above.as_ref(),
-        entries_above: &live.entries_above,
-        group_above: live.group_above.as_deref(),
+        facts,
+        live,
+        names: &names,
         groups: &settings.groups,
         release: match live.release {
             DetectedRelease::Hidden => {
@@ -66,8 +62,8 @@ pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> 
         secrets: &settings.secrets,
         resend: &settings.resend,
     };
-    let planner = ContainerPlanner { declared, live, settings, address: &address, context };
-    planner.plan_by_presence(facts, &mut plan);
+    let planner = ContainerPlanner { declared, settings, address: &address, context };
+    planner.plan_by_presence(&mut plan);
     if declared.is_watched || settings.held_until(&address).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
@@ -99,7 +95,6 @@ fn collect_names(declared: &Container, live: &Live, settings: &PlanSettings) -> 
 /// A container that is being planned.
 pub(super) struct ContainerPlanner<'a> {
     pub(super) declared: &'a Container,
-    pub(super) live: &'a Live,
     pub(super) settings: &'a PlanSettings,
     pub(super) address: &'a Address,
     pub(super) context: DiffContext<'a>,
@@ -118,7 +113,7 @@ impl ContainerPlanner<'_> {
         live_entries: &LiveEntries,
     ) -> Result<Findings, Cause> {
         let mut findings = diff::section(section, live_entries, self.context)?;
-        self.settings.watch_held_steps(section.section, &mut findings);
+        self.settings.holds.watch_held(section.section, &mut findings, &self.settings.moves);
         Ok(findings)
     }
 
@@ -129,7 +124,7 @@ impl ContainerPlanner<'_> {
         condition: &'static str,
     ) -> Findings {
         let mut findings = diff::plan_possible(section, condition, self.context);
-        self.settings.watch_held_steps(section.section, &mut findings);
+        self.settings.holds.watch_held(section.section, &mut findings, &self.settings.moves);
         findings
     }
 
@@ -139,9 +134,10 @@ impl ContainerPlanner<'_> {
     }
 
     /// Plans a container that exists.
-    pub(super) fn plan_existing(&self, facts: &Facts, plan: &mut ContainerPlan) {
+    pub(super) fn plan_existing(&self, plan: &mut ContainerPlan) {
+        let facts = self.context.facts;
         if self.declared.lifecycle.is_absent().is_some() {
-            return self.plan_deletion(facts, plan);
+            return self.plan_deletion(plan);
         }
         if let Some(arrival) = &facts.import_state {
             return self.plan_arrival(arrival, plan);
@@ -153,7 +149,7 @@ impl ContainerPlanner<'_> {
         if self.declared.including_glob.is_some() && (facts.deletion_mark.is_some() || is_closed) {
             return plan.close_vanished(self.declared);
         }
-        if let Err(problem) = self.plan_restoration(facts, plan) {
+        if let Err(problem) = self.plan_restoration(plan) {
             return plan.close(*problem);
         }
         self.note_unlisted_projects(plan);
@@ -167,7 +163,7 @@ impl ContainerPlanner<'_> {
                 None => self.plan_archived(writable == Some(false), plan),
             };
         }
-        match former.map(|former| self.move_step(former, facts)).transpose() {
+        match former.map(|former| self.move_step(former)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.close(*problem),
         }
@@ -178,11 +174,8 @@ impl ContainerPlanner<'_> {
     }
 
     /// Restores it if it is marked for deletion.
-    fn plan_restoration(
-        &self,
-        facts: &Facts,
-        plan: &mut ContainerPlan,
-    ) -> Result<(), Box<Problem>> {
+    fn plan_restoration(&self, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
+        let facts = self.context.facts;
         let Some(since) = &facts.deletion_mark else { return Ok(()) };
         let may_restore =
             self.settings.caller.is_administrator || facts.caller_level >= Some(OWNER);
@@ -201,7 +194,7 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) {
         let not_read = LiveEntries::Unreadable(Cause::new("not read"));
-        let found = self.live.sections.get(section.section.section).unwrap_or(&not_read);
+        let found = self.context.live.sections.get(section.section.section).unwrap_or(&not_read);
         let mut findings = match self.compare_section(section, found) {
             Ok(findings) => findings,
             Err(reason) => return self.plan_unread(section, reason, switch_state, plan),
@@ -274,8 +267,7 @@ impl ContainerPlanner<'_> {
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
-        let refused =
-            guard::check_steps(&plan.findings.steps, self.live, self.declared, self.context);
+        let refused = guard::check_steps(&plan.findings.steps, self.declared, self.context);
         plan.findings.extend(refused);
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         order::order_steps(scope, caller, &mut plan.findings.steps);
@@ -310,7 +302,7 @@ impl ContainerPlanner<'_> {
             let above = step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
             !above.and_then(Json::as_str).is_some_and(|name| removed_parents.contains(name))
         });
-        for entry in section.entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
+        for entry in section.present() {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
             if let Some(name) = named.filter(|name| removed_parents.contains(*name)) {
@@ -354,11 +346,11 @@ impl ContainerPlanner<'_> {
     fn plan_archived(&self, is_as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed_cause = Some(Cause::new("the project is archived"));
         let opens = Effect::provides(Capability::Writable);
-        let is_held_shut = |section: &&DeclaredSection| {
+        let held_shut = self.ordered_sections().find(|section| {
             self.is_held(section) && self.declared_effects(section).contains(&opens)
-        };
+        });
         let by_hand = Reason::ArchivedByHand;
-        plan.findings.notes.push(match self.ordered_sections().find(is_held_shut) {
+        plan.findings.notes.push(match held_shut {
             Some(section) => Note::new(&self.section_address(section), by_hand, &section.origin),
             None if !is_as_declared => Note::new(self.address, by_hand, &self.declared.origin),
             None => {
@@ -382,7 +374,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn own_effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
             let name = section.section.section;
-            let effects = match self.live.sections.get(name) {
+            let effects = match self.context.live.sections.get(name) {
                 Some(LiveEntries::One(Some(live))) if self.is_held(section) => {
                     section.section.rules().effects(None, live.fields.raw(), live.fields.raw())
                 }
@@ -393,7 +385,7 @@ impl ContainerPlanner<'_> {
     }
 
     fn declared_effects(&self, section: &DeclaredSection) -> Vec<Effect> {
-        match self.live.sections.get(section.section.section) {
+        match self.context.live.sections.get(section.section.section) {
             Some(LiveEntries::One(Some(live))) => section.effects_on(live),
             _ => Vec::new(),
         }

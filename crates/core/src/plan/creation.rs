@@ -8,7 +8,7 @@ use crate::{
     desired::{CreationPolicy, Declared, DeclaredSection, DesiredEntry},
     diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
-    kind::{Capability, Effect, PlannedCall, Section, Shape, calls::CallPurpose, forms},
+    kind::{Capability, Effect, Facts, PlannedCall, Section, Shape, calls::CallPurpose, forms},
     live::{ExtraFact, LiveEntries},
     origin::Sourced,
     value::{Fields, Object, Value},
@@ -32,10 +32,8 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.close(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let inside = ContainerPlanner {
-            context: DiffContext { has_no_branch: is_empty, ..self.context },
-            ..*self
-        };
+        let facts = &Facts { is_empty, ..self.context.facts.clone() };
+        let inside = ContainerPlanner { context: DiffContext { facts, ..self.context }, ..*self };
         for section in
             self.ordered_sections().filter(|section| !section.section.comes_with_container())
         {
@@ -48,8 +46,12 @@ impl ContainerPlanner<'_> {
                 continue;
             }
             // The section is empty, but ids of the users that it names may be unknown.
-            let found =
-                self.live.sections.get(section.section.section).unwrap_or(&LiveEntries::Fresh);
+            let found = self
+                .context
+                .live
+                .sections
+                .get(section.section.section)
+                .unwrap_or(&LiveEntries::Fresh);
             let may_be_filled = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
             if may_be_filled && found.entries().is_ok() {
                 let condition = "unless the source of the project already has it";

@@ -11,7 +11,7 @@ use super::{
     order::{narrows_visibility, visibility_change},
 };
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     catalogue::{self, shares},
     desired::{self, DeclaredSection, DesiredEntry, EntryPresence, Unlisted, subject_field},
     diff::{
@@ -19,7 +19,7 @@ use crate::{
         texts::{self, words},
     },
     field::{Compare, NamedObject, Scope},
-    kind::{Capability, Effect, Id, LiveEntry, Section, forms, visibility_rank},
+    kind::{Capability, Effect, Id, Section, forms, visibility_rank},
     level::{AccessLevel, DEVELOPER, MAINTAINER},
     live::{ExtraFact, LiveEntries, Presence},
     text::escape,
@@ -76,15 +76,15 @@ impl ContainerPlanner<'_> {
         losers: &[(NamedObject, u64)],
     ) -> Option<Findings> {
         let names_people = section.section.home.names_people;
-        let found = self.live.sections.get(section.section.section).filter(|_| names_people)?;
-        let table = section.section.table();
-        let without = |entry: &LiveEntry| {
-            losers.iter().fold(entry.clone(), |entry, (named, id)| {
-                entry.without_grants(table, *named, &[*id])
-            })
-        };
-        let reduced_entries = found.entries().ok()?.iter().map(without).collect();
-        self.compare_section(section, &LiveEntries::Written(reduced_entries)).ok()
+        let found =
+            self.context.live.sections.get(section.section.section).filter(|_| names_people)?;
+        let mut supposed = found.entries().ok()?.to_vec();
+        for entry in &mut supposed {
+            for (named, id) in losers {
+                *entry = entry.without_grants(section.section.table(), *named, &[*id]);
+            }
+        }
+        self.compare_section(section, &LiveEntries::Written(supposed)).ok()
     }
 
     /// Refuses steps whose rules name somebody without enough access: in a project, a group whose
@@ -98,34 +98,26 @@ impl ContainerPlanner<'_> {
         // Of the others, no level decides.
         let decisive = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
         let levels = self.declared_and_live_levels(decisive);
-        let path_prefix = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
-            let (mut checked, mut is_low) = (BTreeSet::new(), false);
+            let mut seen = BTreeSet::new();
+            let problems_before = plan.findings.problems.len();
             for effect in &step.effects {
                 let Effect::NeedsAccess { of, id, .. } = effect else { continue };
-                if !checked.insert((*of, id)) {
+                if !seen.insert((*of, id)) {
                     continue;
                 }
                 let name = match id {
-                    Id::Known(id) => self.context.name_ids.name(*of, *id).unwrap_or_default(),
+                    Id::Known(id) => self.context.names.name(*of, *id).unwrap_or_default(),
                     Id::OfStep(path) => path,
                 };
                 let level = levels.get(id).filter(|_| *of == decisive);
                 let texts = match (self.declared.scope, of, level) {
-                    (Scope::Group, NamedObject::Group, _) => {
-                        let home = self.settings.moves.declared_path(name).to_lowercase();
-                        if home.starts_with(&path_prefix) {
-                            continue;
-                        }
+                    (Scope::Group, NamedObject::Group, _) if !self.is_within(name) => {
                         texts::GROUP_OUTSIDE
                     }
-                    (Scope::Group, NamedObject::User, Some(level)) if level.number < MAINTAINER => {
-                        // A group above may give more, and so may a share.
-                        if self.context.has_group_above()
-                            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
-                        {
-                            continue;
-                        }
+                    (Scope::Group, NamedObject::User, Some(level))
+                        if level.number < MAINTAINER && !self.may_give_more() =>
+                    {
                         texts::LOW_MEMBER
                     }
                     (Scope::Project, NamedObject::Group, Some(level))
@@ -146,18 +138,29 @@ impl ContainerPlanner<'_> {
                 let words = words![name = escape(name), level];
                 let problem = Problem::from_texts(texts, words, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
-                is_low = true;
             }
-            if !is_low {
+            if plan.findings.problems.len() == problems_before {
                 plan.findings.steps.push(step);
             }
         }
     }
 
+    /// Whether the group that is now at `path` is declared in this one.
+    fn is_within(&self, path: &str) -> bool {
+        let home = self.settings.moves.declared_path(path).to_lowercase();
+        groups_above(&home).any(|group| *group == self.address.path.to_lowercase())
+    }
+
+    /// Whether a group above, or a share, may give a member a higher level.
+    fn may_give_more(&self) -> bool {
+        self.context.has_group_above()
+            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
+    }
+
     /// Whether all groups that the container is shared with are known.
     fn knows_all_shares(&self, findings: &mut Findings) -> bool {
-        match self.live.sections.get(shares::SECTION) {
-            _ if !matches!(self.live.presence, Presence::Here(..)) => true,
+        match self.context.live.sections.get(shares::SECTION) {
+            _ if !matches!(self.context.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
             None => {
                 findings.add_question(ExtraFact::Shares);
@@ -171,7 +174,7 @@ impl ContainerPlanner<'_> {
     /// for administrators: others cannot see all shares with private groups.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        let owner = self.context.personal_owner;
+        let owner = self.context.facts.personal_owner;
         let scope = self.declared.scope;
         let is_certain = self.context.caller.is_administrator
             && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
@@ -182,9 +185,9 @@ impl ContainerPlanner<'_> {
         let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
         let min_level = scope.choose(MAINTAINER, 1);
         let members = accesses.filter(|(.., after)| *after >= min_level).map(|(user, ..)| user);
-        let live_users = self.live.users_with_access.iter().flatten().flatten().copied();
+        let live_users = self.context.live.users_with_access.iter().flatten().flatten().copied();
         let mut inside: BTreeSet<_> = members.chain(live_users).chain(owner).collect();
-        if !matches!(self.live.presence, Presence::Here(..)) {
+        if !matches!(self.context.live.presence, Presence::Here(..)) {
             inside.insert(self.context.caller.id);
         }
         let mut asks = false;
@@ -194,12 +197,11 @@ impl ContainerPlanner<'_> {
             else {
                 continue;
             };
-            match &self.live.users_with_access {
+            match &self.context.live.users_with_access {
                 _ if inside.contains(id) => {}
                 None => asks = true,
                 Some(Ok(_)) => {
-                    *outsider =
-                        self.context.name_ids.name(NamedObject::User, *id).map(str::to_owned);
+                    *outsider = self.context.names.name(NamedObject::User, *id).map(str::to_owned);
                 }
                 Some(Err(_)) => {}
             }
@@ -213,7 +215,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn mark_contents(&self, plan: &mut ContainerPlan) {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
         let Some(step) = steps.find(|step| narrows_visibility(step)) else { return };
-        let Some(contents) = &self.live.visibilities_below else {
+        let Some(contents) = &self.context.live.visibilities_below else {
             return plan.findings.add_question(ExtraFact::VisibilitiesBelow);
         };
         let Some((_, max_rank)) = visibility_change(step) else { return };
@@ -236,8 +238,10 @@ impl ContainerPlanner<'_> {
             }
         }
         let (mut found, mut asks) = (Vec::new(), false);
-        let removes = |step: &&mut Step| step.action == Action::Delete && !step.is_copy;
-        for step in plan.findings.steps.iter_mut().filter(removes) {
+        for step in &mut plan.findings.steps {
+            if step.action != Action::Delete || step.is_copy {
+                continue;
+            }
             let Some(who) = access_loser(step) else { continue };
             let Some(rules) = rules.get(&who) else { continue };
             let user = step.effects.iter().find_map(|effect| match effect {
@@ -246,12 +250,12 @@ impl ContainerPlanner<'_> {
             });
             if let Some(user) = user {
                 let path = &self.address.path;
-                let above = self.context.levels_above.filter(|_| path.contains('/'));
-                // An empty map may mean that it could not be read.
-                let has =
-                    |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
+                let above = self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
                 if self.settings.groups.has_member_above(path, &who.1)
-                    || above.is_some_and(|above| user.is_none_or(|user| has(above, user)))
+                    || above.is_some_and(|above| {
+                        // An empty list may be one that could not be read.
+                        above.is_empty() || user.is_none_or(|user| above.contains_key(&user))
+                    })
                 {
                     let is_other = user != Some(self.context.caller.id);
                     step.effects.extend(is_other.then_some(Effect::provides(Capability::People)));
@@ -296,19 +300,20 @@ impl ContainerPlanner<'_> {
             };
             let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            levels.extend(self.live.entries(section.section).into_iter().flatten().filter_map(
-                |entry| {
-                    Some((
-                        Id::Known(entry.id()?),
-                        AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
-                    ))
-                },
-            ));
-            let declared = self.declared.entries(section.section);
-            let declared = declared.filter(|entry| entry.state == EntryPresence::Present);
+            levels.extend(
+                self.context.live.entries(section.section).into_iter().flatten().filter_map(
+                    |entry| {
+                        Some((
+                            Id::Known(entry.id()?),
+                            AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
+                        ))
+                    },
+                ),
+            );
+            let declared = self.declared.present(section.section);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
-                let id = self.context.name_ids.id(named, name.text()?)?;
+                let id = self.context.names.id(named, name.text()?)?;
                 let level = entry.fields.get(level.name)?.value;
                 Some((id, AccessLevel::parse(level.plain()?)?))
             }));
@@ -351,7 +356,7 @@ impl ContainerPlanner<'_> {
     fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
         let address = self.address.section(section.section);
         let declared = self.declared.section(section.section);
-        let found = self.live.entries(section.section);
+        let found = self.context.live.entries(section.section);
         let (Some(declared), Some(entries)) = (declared, found) else { return vec![address] };
         let entries = entries.iter().filter(|entry| {
             let name = section.name(entry.fields.raw());
@@ -417,11 +422,7 @@ pub fn access_loser(step: &Step) -> Option<Grantee> {
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
 pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &DesiredEntry)> {
     let names_people = section.section.home.names_people;
-    let rules = section
-        .entries
-        .iter()
-        .filter(move |rule| names_people && rule.state == EntryPresence::Present);
-    rules.flat_map(|rule| {
+    section.present().filter(move |_| names_people).flat_map(|rule| {
         let values = rule.values();
         let people = forms::referenced_names(section.section, &values).into_iter();
         let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));

@@ -19,7 +19,7 @@ use crate::{
     diff::{Action, DiffContext, Findings, GuardRefusal, Incomplete, Step},
     kind::{Effect, RefRule, Risk, WeakerProtection, find_weaker_protections},
     level::{AccessLevel, MAINTAINER, OWNER},
-    live::{Caller, ExtraFact, InheritedLevels, Live},
+    live::{Caller, ExtraFact, InheritedLevels},
     origin::Origin,
     text::{count, escape},
 };
@@ -142,11 +142,10 @@ struct AccessChange<'s> {
 /// The refusals of the guards for single steps.
 pub(super) fn check_steps(
     steps: &[Step],
-    live: &Live,
     declared: &Container,
     context: DiffContext<'_>,
 ) -> Findings {
-    let mut guards = GuardedSteps { steps, live, declared, context, findings: Findings::default() };
+    let mut guards = GuardedSteps { steps, declared, context, findings: Findings::default() };
     guards.check_access();
     guards.check_caller_shares();
     let unknown = steps.iter().filter_map(|step| refuse_directory_access(step, context.caller));
@@ -168,7 +167,6 @@ fn new_refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
 /// The steps of a container, and what guards find in them.
 struct GuardedSteps<'a> {
     steps: &'a [Step],
-    live: &'a Live,
     declared: &'a Container,
     context: DiffContext<'a>,
     findings: Findings,
@@ -210,8 +208,8 @@ impl<'a> GuardedSteps<'a> {
             .filter(|change| change.before == OWNER && change.after < OWNER)
             .collect();
         let Some(last) = demoted.last() else { return };
-        let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
-        let above = match context.levels_above {
+        let has_group = context.target.path.contains('/') && context.facts.personal_owner.is_none();
+        let above = match &context.live.levels_above {
             Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
             None if has_group => return self.findings.add_question(ExtraFact::Inherited),
             None => 0,
@@ -220,7 +218,7 @@ impl<'a> GuardedSteps<'a> {
         let stays = |user: &&u64| !demoted.iter().any(|change| change.subject_id == Some(**user));
         let raised =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-        let others = above + raised + usize::from(context.personal_owner.is_some());
+        let others = above + raised + usize::from(context.facts.personal_owner.is_some());
         if owners.iter().filter(stays).count() + others == 0 {
             let all = owners.len().max(demoted.len());
             let reason = format!("would remove the last owner (of {all})");
@@ -236,10 +234,10 @@ impl<'a> GuardedSteps<'a> {
             self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
         let is_lower = |change: &&AccessChange<'_>| change.after < change.before;
         let Some(first) = changes.iter().find(is_lower) else { return };
-        if caller.is_administrator || self.context.personal_owner == Some(caller.id) {
+        if caller.is_administrator || self.context.facts.personal_owner == Some(caller.id) {
             return;
         }
-        let Some(access) = &self.live.caller_access else {
+        let Some(access) = &self.context.live.caller_access else {
             return self.findings.add_question(ExtraFact::CallerAccess);
         };
         let unread = access
@@ -285,7 +283,8 @@ impl<'a> GuardedSteps<'a> {
             Some((step, from?))
         });
         let Some((step, from)) = moved else { return };
-        let (Some(before), Some(after)) = (&self.live.levels_above_former, &self.live.levels_above)
+        let (Some(before), Some(after)) =
+            (&self.context.live.levels_above_former, &self.context.live.levels_above)
         else {
             self.findings.add_question(ExtraFact::Inherited);
             return self.findings.add_question(ExtraFact::InheritedAtFormerPath);
@@ -343,7 +342,7 @@ impl<'a> GuardedSteps<'a> {
     }
 
     fn section_effects(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
-        self.live.entries(section.section.section).into_iter().flatten().flat_map(|entry| {
+        self.context.live.entries(section.section.section).into_iter().flatten().flat_map(|entry| {
             section.section.rules().effects(entry.id(), entry.fields.raw(), entry.fields.raw())
         })
     }
@@ -443,8 +442,8 @@ fn risk_texts<'s>(step: &'s Step, wanted: &'s [Risk]) -> impl Iterator<Item = &'
 }
 
 fn protection_refusal(step: &Step, how: &[&str]) -> Option<GuardRefusal> {
-    let reason = || format!("would {}", how.join(", and "));
-    (!how.is_empty()).then(|| new_refusal(Guard::Protection, step, reason()))
+    (!how.is_empty())
+        .then(|| new_refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
 }
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.

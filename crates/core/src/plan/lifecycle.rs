@@ -12,7 +12,7 @@ use crate::{
     diff::{self, Action, FieldChange, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
-        CallContext, Capability, Effect, Facts, Former, LiveNamespace, NamespaceOwner, PlannedCall,
+        CallContext, Capability, Effect, Former, LiveNamespace, NamespaceOwner, PlannedCall,
         Target,
         calls::{CallPurpose, Lifecycle},
     },
@@ -21,7 +21,7 @@ use crate::{
 
 impl ContainerPlanner<'_> {
     /// Moves the container to its declared path.
-    pub(super) fn move_step(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
+    pub(super) fn move_step(&self, former: &Former) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
             && former.is_transferred
@@ -34,8 +34,8 @@ impl ContainerPlanner<'_> {
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.new_change("path", &former.path, &self.declared.path, origin)];
-        let former = &Former { name: self.freed_name(former, facts), ..former.clone() };
-        if let (Some(old), Some(new)) = (&facts.name, &former.name) {
+        let former = &Former { name: self.freed_name(former), ..former.clone() };
+        if let (Some(old), Some(new)) = (&self.context.facts.name, &former.name) {
             changes.push(self.new_change("name", old, new, origin));
         }
         let step =
@@ -49,11 +49,11 @@ impl ContainerPlanner<'_> {
 
     /// The name to set with the new path. A name is unique in its group, and a container created at
     /// the former path gets the name that equals that path. A declared name is a step of its own.
-    fn freed_name(&self, former: &Former, facts: &Facts) -> Option<String> {
+    fn freed_name(&self, former: &Former) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let is_in_the_way = former.is_renamed
             && !former.is_transferred
-            && facts.name.as_ref() == Some(&last(&former.path))
+            && self.context.facts.name.as_ref() == Some(&last(&former.path))
             && self.settings.moves.takes_matching_name(&former.path)
             && !self.declared.declares_name();
         is_in_the_way.then(|| last(&self.declared.path))
@@ -78,9 +78,12 @@ impl ContainerPlanner<'_> {
     }
 
     /// Plans a container that is declared absent and exists.
-    pub(super) fn plan_deletion(&self, facts: &Facts, plan: &mut ContainerPlan) {
-        let Some(origin) =
-            self.declared.lifecycle.is_absent().filter(|_| facts.deletion_mark.is_none())
+    pub(super) fn plan_deletion(&self, plan: &mut ContainerPlan) {
+        let Some(origin) = self
+            .declared
+            .lifecycle
+            .is_absent()
+            .filter(|_| self.context.facts.deletion_mark.is_none())
         else {
             return;
         };
@@ -99,22 +102,21 @@ impl ContainerPlanner<'_> {
     pub(super) fn note_unlisted_projects(&self, plan: &mut ContainerPlan) {
         let Some(policy) = &self.declared.lifecycle.unlisted_projects else { return };
         let unread = Err(Cause::new("not read"));
-        let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
+        let projects = match self.context.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
                 return plan.add_incomplete(self.address.section(PROJECTS_KEY), reason.clone());
             }
         };
-        let excluded = |path: &Arc<str>| {
-            let address = Address::container(Arc::clone(path));
-            self.declared
-                .lifecycle
-                .excluded_projects
-                .iter()
-                .any(|selector| selector.matches(&address))
-        };
         let undeclared = projects.iter().filter(|project| {
-            !self.settings.moves.declares_project(&project.path) && !excluded(&project.path)
+            let address = Address::container(Arc::clone(&project.path));
+            !self.settings.moves.declares_project(&project.path)
+                && !self
+                    .declared
+                    .lifecycle
+                    .excluded_projects
+                    .iter()
+                    .any(|selector| selector.matches(&address))
         });
         plan.findings.notes.extend(undeclared.map(|project| {
             let is_archived = project.facts.is_archived.then_some("archived");

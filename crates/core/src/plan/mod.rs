@@ -51,10 +51,10 @@ use crate::{
     cause::Cause,
     desired::{Container, Desired, Exception, GroupDeclarations, Moves, Roster},
     diff::{
-        Action, FieldChange, Findings, Incomplete, Note, Problem, Reason, Shown, Step, StepInterner,
+        Action, Findings, Incomplete, KeptLive, Note, Problem, Reason, Shown, Step, StepInterner,
     },
     field::Scope,
-    kind::{CreatedContainers, ImportState, Section},
+    kind::{CreatedContainers, ImportState},
     live::{Caller, Live},
     planted::Bug,
     release::Release,
@@ -128,11 +128,6 @@ impl PlanSettings {
     fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.held_until(address, &self.moves)
     }
-
-    /// Moves held steps of `findings`, those of a section, to the watched ones.
-    fn watch_held_steps(&self, section: Section, findings: &mut Findings) {
-        self.holds.watch_held(section, findings, &self.moves);
-    }
 }
 
 /// The whole plan.
@@ -176,7 +171,7 @@ pub struct Plan {
     has_idle_rules: bool,
     /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
-    live: BTreeMap<Arc<str>, KeptLive>,
+    live: BTreeMap<Arc<str>, KeptLive<Live>>,
     /// The plans of the containers, if they are remembered.
     #[serde(skip)]
     remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
@@ -186,15 +181,6 @@ pub struct Plan {
     /// What its steps have in common.
     #[serde(skip)]
     shared: StepInterner,
-}
-
-/// A live state that is kept but not shown.
-struct KeptLive(Box<Live>);
-
-impl std::fmt::Debug for KeptLive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[live]")
-    }
 }
 
 impl Deref for Plan {
@@ -332,8 +318,9 @@ impl Plan {
         if let Some(max_containers) = extent.limit {
             self.keep_first(max_containers.get());
         }
-        let is_counted = |step: &&Step| !(extent.ignores_drift && step.is_drift());
-        let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
+        let steps = self.findings.steps.iter();
+        let counted: Vec<_> =
+            steps.filter(|step| !(extent.ignores_drift && step.is_drift())).collect();
         let reach = self.brought_in.refusals(&counted, &extent.reach);
         self.findings
             .refusals
@@ -370,17 +357,16 @@ impl Plan {
     }
 
     /// Whether something differs from its declaration, also if apply does not change it.
-    pub fn has_differences(&self, strictness: Strictness) -> bool {
-        let counts = |reason: &Reason| match strictness {
-            Strictness::Declared => reason.is_difference(),
-            Strictness::Unlisted => reason.is_strict_difference(),
-            Strictness::Unverified => {
-                reason.is_strict_difference() || reason.has_unverified_fields()
-            }
-        };
-        let is_declared = strictness == Strictness::Declared;
+    pub fn differs(&self, strict: Strictness) -> bool {
+        let is_declared = strict == Strictness::Declared;
         let watched = self.watched.iter().map(|step| &step.address);
-        let noted = self.notes.iter().filter(|note| counts(&note.reason));
+        let noted = self.notes.iter().filter(|note| match strict {
+            Strictness::Declared => note.reason.is_difference(),
+            Strictness::Unlisted => note.reason.is_strict_difference(),
+            Strictness::Unverified => {
+                note.reason.is_strict_difference() || note.reason.has_unverified_fields()
+            }
+        });
         let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
         has_excluded
             || (self.has_idle_rules && !is_declared)
@@ -479,13 +465,11 @@ impl ContainerPlan {
         }
         let address = &step.address;
         if !self.has_compared(step) {
-            let of_section = |scope: &&Incomplete| {
+            let mut of_section = self.incomplete.iter().filter(|scope| {
                 scope.address.section == address.section && scope.address.entry.is_none()
-            };
-            let container_cause = self.closed_cause.clone().or_else(|| {
-                self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone())
             });
-            return container_cause.or_else(|| address.section.map(|_| Cause::new("not read")));
+            let whole = self.closed_cause.as_ref().or_else(|| Some(&of_section.next()?.reason));
+            return whole.cloned().or_else(|| address.section.map(|_| Cause::new("not read")));
         }
         if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
             return Some(ambiguous.reason.clone());
@@ -537,8 +521,8 @@ impl ContainerPlan {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
         let fields = notes.flat_map(|note| &note.fields).map(String::as_str);
-        let was_set = |change: &FieldChange| *change.before != Shown::Value(Json::Null);
-        fields.filter(|field| step.change(field).is_some_and(was_set)).collect()
+        let unset = Shown::Value(Json::Null);
+        fields.filter(|field| step.change(field).is_some_and(|c| *c.before != unset)).collect()
     }
 
     /// Plans nothing: a rule included the container, and it no longer exists.

@@ -37,9 +37,8 @@ const CLOSING_FEATURES: u8 = 10;
 const OWN_ACCESS: u8 = 11;
 const ARCHIVE: u8 = 12;
 
-/// A step with what decides its position.
-struct RankedStep {
-    step: Step,
+/// What decides the position of a step.
+struct StepRank {
     rank: u8,
     provides: Vec<Capability>,
     takes: Vec<Capability>,
@@ -50,11 +49,13 @@ struct RankedStep {
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
-    let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
-    ranked.sort_by_key(|ranked| ranked.rank);
-    let after: Vec<Vec<Edge>> = Edges::compute(scope, &ranked).collect();
-    steps
-        .extend(ranked.into_iter().zip(after).map(|(ranked, after)| Step { after, ..ranked.step }));
+    let ranks = rank_steps(scope, caller, steps);
+    let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
+    ranked.sort_by_key(|(rank, _)| rank.rank);
+    let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
+    let after: Vec<_> = Edges::compute(scope, &ranks, &sorted).collect();
+    sorted.iter_mut().zip(after).for_each(|(step, after)| step.after = after);
+    *steps = sorted;
 }
 
 /// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
@@ -65,15 +66,14 @@ pub(super) fn needed_steps(
     caller: &Caller,
     steps: &[Step],
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
-    let ranked = rank_steps(scope, caller, steps.to_vec());
+    let ranks = rank_steps(scope, caller, steps);
     let addresses: HashMap<_, _> =
         steps.iter().enumerate().rev().map(|(at, s)| (s.address.to_string(), at)).collect();
-    let needed_by = |dependent: &RankedStep| {
-        let named: Vec<_> =
-            dependent.step.waits_for().filter_map(|name| addresses.get(name)).collect();
-        let needed = ranked.iter().enumerate().flat_map(|(at, other)| {
+    let needed_by = |(dependent, step): (&StepRank, &Step)| {
+        let named: Vec<_> = step.waits_for().filter_map(|name| addresses.get(name)).collect();
+        let needed = ranks.iter().zip(steps).enumerate().flat_map(|(at, (other, other_step))| {
             let is_before = other.rank < dependent.rank;
-            let narrows = dependent.rank == MOVE && narrows_visibility(&other.step);
+            let narrows = dependent.rank == MOVE && narrows_visibility(other_step);
             let is_named = narrows || (is_before && named.contains(&&at));
             dependent
                 .needed_capabilities()
@@ -83,26 +83,27 @@ pub(super) fn needed_steps(
         });
         needed.collect()
     };
-    ranked.iter().map(needed_by).collect()
+    ranks.iter().zip(steps).map(needed_by).collect()
 }
 
-fn rank_steps(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<RankedStep> {
-    let mut ranked: Vec<_> =
-        steps.into_iter().map(|step| RankedStep::new(scope, step, caller)).collect();
+fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepRank> {
+    let mut ranks: Vec<_> = steps.iter().map(|step| StepRank::new(scope, step, caller)).collect();
     // If one request opens a feature and closes another one, entries of the new one need it.
-    let needed: BTreeSet<_> = ranked.iter().flat_map(RankedStep::needed_capabilities).collect();
-    for closer in ranked.iter_mut().filter(|ranked| ranked.rank == CLOSING_FEATURES) {
-        if closer.provides.iter().any(|capability| needed.contains(capability)) {
-            closer.rank = PROVIDING_CAPABILITIES;
+    if ranks.iter().any(|rank| rank.rank == CLOSING_FEATURES) {
+        let needed: BTreeSet<_> = ranks.iter().flat_map(StepRank::needed_capabilities).collect();
+        for closer in ranks.iter_mut().filter(|rank| rank.rank == CLOSING_FEATURES) {
+            if closer.provides.iter().any(|capability| needed.contains(capability)) {
+                closer.rank = PROVIDING_CAPABILITIES;
+            }
         }
     }
     // A container that moves must not be more visible than its new group.
-    if ranked.iter().any(|ranked| ranked.rank == MOVE) {
-        for ranked in ranked.iter_mut().filter(|ranked| narrows_visibility(&ranked.step)) {
-            ranked.rank = ranked.rank.min(NARROWING);
+    if ranks.iter().any(|rank| rank.rank == MOVE) {
+        for (rank, _) in ranks.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
+            rank.rank = rank.rank.min(NARROWING);
         }
     }
-    ranked
+    ranks
 }
 
 /// Removes the steps in sections that an earlier step of `steps` closes, and returns these sections, each with a
@@ -115,24 +116,24 @@ pub(super) fn remove_closed(
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed = BTreeMap::new();
-    let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
+    let ranks = rank_steps(scope, caller, steps);
     let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
-    for early in ranked.iter().filter(|ranked| ranked.rank < ENTRIES) {
+    for early in ranks.iter().filter(|rank| rank.rank < ENTRIES) {
         removed_early.extend(early.takes.iter().copied());
         provided_early.extend(early.provides.iter().copied());
     }
     let takes = |name: &&'static str| removed_early.contains(&Capability::Feature(name));
     let gives = |name: &&'static str| provided_early.contains(&Capability::Feature(name));
-    ranked.retain(|ranked| {
-        let mut sets = ranked.kind.into_iter().flat_map(|home| &home.closed_by);
-        let closes = |name: &&'static str| takes(name) || (is_off(name) && !gives(name));
+    let closes = |name: &&'static str| takes(name) || (is_off(name) && !gives(name));
+    let mut homes = ranks.iter().map(|rank| rank.kind);
+    steps.retain(|step| {
+        let mut sets = homes.next().flatten().into_iter().flat_map(|home| &home.closed_by);
         let set = sets.find(|set| set.iter().all(&closes));
         let feature = set.and_then(|set| set.iter().find(|name| takes(name)));
         let feature = feature.map(|name| Capability::Feature(name));
-        closed.extend(ranked.step.address.section.zip(feature));
+        closed.extend(step.address.section.zip(feature));
         feature.is_none()
     });
-    steps.extend(ranked.into_iter().map(|ranked| ranked.step));
     closed
 }
 
@@ -156,8 +157,8 @@ pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
     })
 }
 
-impl RankedStep {
-    fn new(scope: Scope, step: Step, caller: &Caller) -> Self {
+impl StepRank {
+    fn new(scope: Scope, step: &Step, caller: &Caller) -> Self {
         let (mut provides, mut takes) = (Vec::new(), Vec::new());
         let mut changes = |capability, was: bool, is: bool| {
             provides.extend((is && !was).then_some(capability));
@@ -199,8 +200,8 @@ impl RankedStep {
         if is_only && step.action == Action::Delete {
             provides.push(Capability::Room);
         }
-        let rank = compute_rank(&step, &provides, &takes);
-        Self { step, rank, provides, takes, kind: home, is_exclusive: is_only }
+        let rank = compute_rank(step, &provides, &takes);
+        Self { rank, provides, takes, kind: home, is_exclusive: is_only }
     }
 
     /// The capabilities that it needs.
@@ -243,7 +244,8 @@ fn compute_rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u
 /// The data from which all edges are computed.
 struct Edges<'p> {
     scope: Scope,
-    ranked: &'p [RankedStep],
+    ranks: &'p [StepRank],
+    steps: &'p [Step],
     /// The steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
     /// The positions of each section's steps, in order.
@@ -253,34 +255,39 @@ struct Edges<'p> {
 }
 
 impl<'p> Edges<'p> {
-    fn compute(scope: Scope, ranked: &'p [RankedStep]) -> impl Iterator<Item = Vec<Edge>> {
+    fn compute(
+        scope: Scope,
+        ranks: &'p [StepRank],
+        steps: &'p [Step],
+    ) -> impl Iterator<Item = Vec<Edge>> {
         let mut edges = Self {
             scope,
-            ranked,
+            ranks,
+            steps,
             providers: BTreeMap::new(),
             sections: BTreeMap::new(),
             addresses: OnceCell::new(),
         };
-        for (at, step) in ranked.iter().enumerate() {
-            let section = step.step.address.section;
+        for (at, (rank, step)) in ranks.iter().zip(steps).enumerate() {
+            let section = step.address.section;
             edges.sections.entry(section).or_default().push(at);
-            for capability in &step.provides {
+            for capability in &rank.provides {
                 let by_section = edges.providers.entry(*capability).or_default();
                 by_section.entry(section).or_default().push(at);
             }
         }
-        (0..ranked.len()).map(move |at| edges.find_edges(at))
+        (0..steps.len()).map(move |at| edges.find_edges(at))
     }
 
     /// The edges of the step at `at`.
     fn find_edges(&self, at: usize) -> Vec<Edge> {
-        let ranked = &self.ranked[at];
+        let (ranked, step) = (&self.ranks[at], &self.steps[at]);
         let mut edges = Vec::new();
         for needed in ranked.needed_capabilities() {
             self.add_edges_to_providers(needed, at, &mut edges);
         }
         if ranked.rank == MOVE {
-            let earlier: Vec<_> = (0..at).filter(|at| self.ranked[*at].rank == NARROWING).collect();
+            let earlier: Vec<_> = (0..at).filter(|at| self.ranks[*at].rank == NARROWING).collect();
             let reason = "it must not be too visible for the group it moves to";
             self.add_edge(&earlier, reason, &mut edges);
         }
@@ -298,20 +305,20 @@ impl<'p> Edges<'p> {
             for steps in self.sections.values() {
                 // All steps of a section need the same.
                 let mut needed =
-                    steps.iter().take(1).flat_map(|at| self.ranked[*at].needed_capabilities());
+                    steps.iter().take(1).flat_map(|at| self.ranks[*at].needed_capabilities());
                 if is_always_needed || needed.any(|needed| needed == *taken) {
                     self.add_edge_to_earlier(steps, at, taken.order_reason(self.scope), &mut edges);
                 }
             }
         }
         // Steps of its own container that it names; `connect` handles other containers.
-        for named in ranked.step.waits_for() {
+        for named in step.waits_for() {
             let position = named.contains('#').then(|| self.position_of(named)).flatten();
             let earlier: Vec<_> = position.filter(|other| *other < at).into_iter().collect();
             self.add_edge(&earlier, "what it names must exist", &mut edges);
         }
         if matches!(ranked.rank, ENDING_ACCESS | REMOVALS)
-            && let Some(section) = self.sections.get(&ranked.step.address.section)
+            && let Some(section) = self.sections.get(&step.address.section)
         {
             self.add_edge_to_earlier(section, at, "create first, then remove", &mut edges);
         }
@@ -332,10 +339,10 @@ impl<'p> Edges<'p> {
         reason: &'static str,
         edges: &mut Vec<Edge>,
     ) {
-        let rank = self.ranked[at].rank;
+        let rank = self.ranks[at].rank;
         let is_before = |other: &usize| {
             steps::step();
-            self.ranked[*other].rank < rank
+            self.ranks[*other].rank < rank
         };
         // More than two would add no further edge.
         let earlier: Vec<_> = steps.iter().copied().take_while(is_before).take(2).collect();
@@ -346,8 +353,8 @@ impl<'p> Edges<'p> {
     fn position_of(&self, address: &str) -> Option<usize> {
         self.addresses
             .get_or_init(|| {
-                let all = self.ranked.iter().enumerate().rev();
-                all.map(|(at, ranked)| (ranked.step.address.to_string(), at)).collect()
+                let all = self.steps.iter().enumerate().rev();
+                all.map(|(at, step)| (step.address.to_string(), at)).collect()
             })
             .get(address)
             .copied()
@@ -358,9 +365,9 @@ impl<'p> Edges<'p> {
     fn add_edge(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
         let address = match steps {
             [] => return,
-            [one] => self.ranked[*one].step.address.clone(),
+            [one] => self.steps[*one].address.clone(),
             [first, ..] => {
-                let address = &self.ranked[*first].step.address;
+                let address = &self.steps[*first].address;
                 address.section.map_or_else(|| address.clone(), |name| address.section(name))
             }
         };

@@ -8,18 +8,18 @@ use crate::{
         Problem,
         texts::{self, ProblemTexts, Words, words},
     },
-    kind::{Facts, find_marked_group},
+    kind::find_marked_group,
     live::Presence,
     origin::Origin,
     text::escape,
 };
 
 impl ContainerPlanner<'_> {
-    /// Plans the container, of which `facts` are known if it exists.
-    pub(super) fn plan_by_presence(&self, facts: &Facts, plan: &mut ContainerPlan) {
+    /// Plans the container.
+    pub(super) fn plan_by_presence(&self, plan: &mut ContainerPlan) {
         let is_unwanted = self.declared.lifecycle.is_absent().is_some();
-        match &self.live.presence {
-            Presence::Here(..) => self.plan_existing(facts, plan),
+        match &self.context.live.presence {
+            Presence::Here(..) => self.plan_existing(plan),
             Presence::Missing(_) if is_unwanted => {}
             // Only an administrator sees every group and user.
             Presence::NoNamespace(_) if is_unwanted && self.settings.caller.is_administrator => {}

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Limits, Plan, extend_until_stable, guard};
 use crate::{
     desired::Container,
-    diff::{GuardRefusal, Note, Reason, Step},
+    diff::{GuardRefusal, Reason, Step},
     origin::Origin,
 };
 
@@ -104,14 +104,12 @@ impl Plan {
         let findings = &mut self.findings;
         findings.steps.retain(|step| is_selected(&step.address.path));
         findings.refusals.retain(|refusal| !skipped.contains(&refusal.address.path));
-        let describes_step = |note: &Note| {
-            matches!(
+        findings.notes.retain(|note| {
+            let describes_step = matches!(
                 note.reason,
                 Reason::Besides { .. } | Reason::TakesAlong { .. } | Reason::Waits { .. }
-            )
-        };
-        findings
-            .notes
-            .retain(|note| !(describes_step(note) && skipped.contains(&note.address.path)));
+            );
+            !(describes_step && skipped.contains(&note.address.path))
+        });
     }
 }

@@ -206,11 +206,7 @@ fn show(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 }
 
 fn ref_json(call: &Call<'_>, project: &Project, kind: RefKind, git_ref: &GitRef) -> Result<Value> {
-    if kind == TAGS {
-        tag_json(call, project, git_ref)
-    } else {
-        json(call, project, git_ref)
-    }
+    if kind == TAGS { tag_json(call, project, git_ref) } else { json(call, project, git_ref) }
 }
 
 /// The branch or tag in the path.
@@ -248,19 +244,28 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     };
     refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message(invalid))?;
     let repository = open_repository(call, &project);
-    refuse_if(repository.find(kind, &name)?.is_some(), || ErrorResponse::bad_request_message(taken))?;
-    let commit =
-        repository.resolve(&reference)?.ok_or_else(|| ErrorResponse::bad_request_message(missing))?;
+    refuse_if(repository.find(kind, &name)?.is_some(), || {
+        ErrorResponse::bad_request_message(taken)
+    })?;
+    let commit = repository
+        .resolve(&reference)?
+        .ok_or_else(|| ErrorResponse::bad_request_message(missing))?;
     let may_create = if kind == TAGS {
         let protections = covering_grants(call, project.id, &name)?;
-        protections.is_empty()
-            || grants::is_granted(call, &project, protections.iter().flatten())?
+        protections.is_empty() || grants::is_granted(call, &project, protections.iter().flatten())?
     } else {
         may_act(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
     };
     refuse_if(!may_create, || ErrorResponse::bad_request_message(protected))?;
     match kind {
-        TAGS => repository.add_tag(&name, &message.unwrap_or_default(), &commit.id, call.time_text())?,
+        TAGS => {
+            repository.add_tag(
+                &name,
+                &message.unwrap_or_default(),
+                &commit.id,
+                call.time_text(),
+            )?;
+        }
         _ => repository.set_branch(&name, &commit.id)?,
     }
     let created = find(call, &project, kind, &name)?;
@@ -299,8 +304,7 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = requested(call, &project, BRANCHES)?;
-    let stored_protection =
-        Protection::named(call, Holder::Project(project.id), &branch.name)?;
+    let stored_protection = Protection::named(call, Holder::Project(project.id), &branch.name)?;
     let preset = stored_protection.is_none().then_some(false);
     let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
@@ -327,9 +331,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = requested(call, &project, BRANCHES)?;
-    if let Some(protection) =
-        Protection::named(call, Holder::Project(project.id), &branch.name)?
-    {
+    if let Some(protection) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
         protection.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)

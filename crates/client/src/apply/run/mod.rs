@@ -46,7 +46,7 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, GuardRefusal, Step},
-    kind::{Capability, ReadSource, Target},
+    kind::{ReadSource, Target},
     live::{Live, Presence, Times},
     observe::is_fatal,
     plan::{self, Approved, ContainerPlan, PlanSettings},
@@ -134,12 +134,15 @@ impl<'a> ContainerRun<'a> {
             self.end_remaining(&mut state, |_| StepOutcome::NotStarted);
             return state;
         }
-        if let Some(times) = self.start_from_plan() {
+        let trusted = self.apply.trusted_live(self.plan, &self.container.path);
+        if let Some(live) = trusted.filter(|_| self.steps.iter().all(|step| step.is_reusable())) {
+            // Planning again from it would give the planned steps.
+            self.start_from(live);
             let steps = self.steps.iter().map(|step| (*step).clone()).collect();
-            self.run_planned(steps, &times, &mut state).await;
+            self.run_planned(steps, &live.times, &mut state).await;
             return state;
         }
-        let reading = match self.first_reading().await {
+        let reading = match self.first_reading(trusted).await {
             Ok(reading) => reading,
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
@@ -170,17 +173,16 @@ impl<'a> ContainerRun<'a> {
                 self.end_step(&mut state, step, StepOutcome::Already);
             }
         }
-        let Reading { plan, times, .. } = reading;
-        self.run_planned(plan.findings.steps, &times, &mut state).await;
+        self.run_planned(reading.plan.findings.steps, &reading.times, &mut state).await;
         state
     }
 
     /// Carries out `steps`, which were planned from a reading at these `times`, and verifies them.
     async fn run_planned(&self, steps: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
-        let remaining = steps.into_iter().filter(|step| state.progress.contains(&step.address));
-        let (possible, certain): (Vec<_>, Vec<_>) = remaining
-            .map(|step| self.with_planned_edges(step))
-            .partition(|step| step.possible.is_some());
+        let remaining =
+            steps.into_iter().filter_map(|step| self.with_planned_edges(step, &state.progress));
+        let (possible, certain): (Vec<_>, Vec<_>) =
+            remaining.partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) =
             certain.into_iter().partition(Step::closes_container);
         self.run_steps(others, times, state).await;
@@ -221,7 +223,9 @@ impl<'a> ContainerRun<'a> {
         let mut steps = Vec::new();
         for step in open {
             match self.narrow_replanned(&step, &reading.plan) {
-                Ok(replanned) => steps.push(self.with_planned_edges(replanned)),
+                Ok(replanned) => {
+                    steps.extend(self.with_planned_edges(replanned, &state.progress));
+                }
                 Err(outcome) => self.end_step(state, &step, outcome),
             }
         }
@@ -246,7 +250,8 @@ impl<'a> ContainerRun<'a> {
             return Err(plan.doubt(step).map_or(StepOutcome::Already, reread_failure));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
-        if step.action == Action::Create && !self.creates_container() {
+        let is_new = self.steps.iter().any(|step| step.creates_container());
+        if step.action == Action::Create && !is_new {
             let mut refusals = plan.refusals.iter();
             let refusal = refusals.find(|refusal| {
                 refusal.address == step.address && !self.plan.acknowledges(refusal)
@@ -261,16 +266,23 @@ impl<'a> ContainerRun<'a> {
         Err(changed_meanwhile("it differs from its manifest by more than was planned"))
     }
 
-    /// Restores the planned edges to other containers, which a new plan of this container alone
-    /// lacks.
-    fn with_planned_edges(&self, mut step: Step) -> Step {
-        step.after.retain(|edge| edge.address.path == step.address.path);
-        let planned = self.steps.iter().filter(|planned| planned.address == step.address);
-        let edges = planned
-            .flat_map(|planned| &planned.after)
-            .filter(|_| !Bug::IgnoreOtherContainers.is_planted());
-        step.after.extend(edges.filter(|edge| edge.address.path != step.address.path).cloned());
-        step
+    /// The step with its planned edges, which a new plan of this container alone may lack, and with
+    /// the new ones that do not contradict them; `None` if it was not planned.
+    fn with_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Option<Step> {
+        let mut edges = self.steps[progress.position(&step.address)?].after.clone();
+        for edge in std::mem::take(&mut step.after) {
+            let section = Address { entry: None, ..edge.address.clone() };
+            let is_planned = edges
+                .iter()
+                .any(|planned| planned.address == edge.address || planned.address == section);
+            if !is_planned && !self.plan.comes_after(&edge.address, &step.address) {
+                edges.push(edge);
+            }
+        }
+        if Bug::IgnoreOtherContainers.is_planted() {
+            edges.retain(|edge| edge.address.path == step.address.path);
+        }
+        Some(Step { after: edges, ..step })
     }
 
     /// Carries out the step that closes the container, but only if everything before it matches.
@@ -278,8 +290,7 @@ impl<'a> ContainerRun<'a> {
         if closing.is_empty() {
             return;
         }
-        let mut results = state.results.values();
-        let failed = results.find(|result| !result.outcome.is_success());
+        let failed = state.results.values().find(|result| !result.outcome.is_success());
         let open = failed.map(|result| &result.address);
         let open = open.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
         if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
@@ -342,29 +353,22 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Records the id of the container, if it was unknown.
-    fn record_id(&self, presence: Option<&Presence>) {
-        if let Some(Presence::Here(Target { id: Some(id), .. }, _)) = presence {
+    fn record_id(&self, presence: &Presence) {
+        if let Presence::Here(Target { id: Some(id), .. }, _) = presence {
             self.id.get_or_init(|| *id);
         }
     }
 
-    /// Starts from the live state of the plan, if that is current and each step can be sent as
-    /// planned ([`Step::is_reusable`]). Returns when it was read.
-    fn start_from_plan(&self) -> Option<Times> {
-        let live = self.apply.trusted_live(self.plan, &self.container.path)?;
-        if !self.steps.iter().all(|step| step.is_reusable()) {
-            return None;
-        }
-        self.record_id(Some(&live.presence));
+    fn start_from(&self, live: &Live) {
+        self.record_id(&live.presence);
         *self.cache.borrow_mut() = LiveCache::new(live.clone());
-        Some(live.times.clone())
     }
 
-    /// The remaining steps, from the live state of the plan if that is recent.
-    async fn first_reading(&self) -> Result<Reading> {
+    /// The remaining steps, from the live state of the plan if that is `trusted`.
+    async fn first_reading(&self, trusted: Option<&Live>) -> Result<Reading> {
         let planned = self.plan.live(&self.container.path);
-        self.record_id(planned.map(|live| &live.presence));
-        let live = match self.apply.trusted_live(self.plan, &self.container.path) {
+        planned.into_iter().for_each(|live| self.record_id(&live.presence));
+        let live = match trusted {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();
@@ -372,8 +376,7 @@ impl<'a> ContainerRun<'a> {
                 Live { release: planned.map_or(live.release, |live| live.release), ..live }
             }
         };
-        self.record_id(Some(&live.presence));
-        *self.cache.borrow_mut() = LiveCache::new(live.clone());
+        self.start_from(&live);
         self.replan(live).await
     }
 
@@ -387,21 +390,9 @@ impl<'a> ContainerRun<'a> {
         } else {
             observer.reread_sections(&self.container, live, sections).await?
         };
-        self.record_id(Some(&live.presence));
+        self.record_id(&live.presence);
         self.cache.borrow_mut().merge_reading(live.clone(), sections);
         self.replan(live).await
-    }
-
-    /// Reads the sections of `steps` again.
-    async fn reread_for<'s>(&self, steps: impl Iterator<Item = &'s Step>) -> Result<Reading> {
-        let mut sections = BTreeSet::new();
-        for step in steps {
-            match step.address.section {
-                Some(section) => drop(sections.insert(section)),
-                None => sections.extend(self.container.section_names()),
-            }
-        }
-        self.reread(&sections).await
     }
 
     /// Plans the remaining steps, given `live`.
@@ -412,7 +403,7 @@ impl<'a> ContainerRun<'a> {
                 .await?;
         let resends = !settings.resend.is_empty()
             || settings.groups.replaces_values_below(&self.container.path);
-        let visible = resends.then(|| self.replan_without_resends(&live, settings));
+        let visible = resends.then(|| self.replan_without_resends(&live));
         Ok(Reading { times: live.times, plan, without_resends: visible })
     }
 
@@ -421,22 +412,15 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Plans the remaining steps, given `live`, without those that only resend fields.
-    fn replan_without_resends(&self, live: &Live, settings: PlanSettings) -> ContainerPlan {
-        plan::container(&self.container, live, &settings.after_run())
-    }
-
-    /// True if this run creates the container.
-    fn creates_container(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| step.action == Action::Create && step.provides(Capability::Exists))
+    fn replan_without_resends(&self, live: &Live) -> ContainerPlan {
+        plan::container(&self.container, live, &self.settings().after_run())
     }
 
     /// The first object that is not as planned, or for which that is unknown, with the outcome of
     /// its step.
     fn first_stale_step(&self, replanned: &ContainerPlan) -> Option<(Address, StepOutcome)> {
         if let Some((address, outcome)) = self.stale_container(replanned) {
-            // The planned step at the address or in its section, or else the first one.
+            // A planned step in its section, or else the first one.
             let mut steps = self.steps.iter();
             let step = steps.find(|step| step.address.section == address.section);
             return Some((step.unwrap_or(&self.steps[0]).address.clone(), outcome));
@@ -465,15 +449,13 @@ impl<'a> ContainerRun<'a> {
             return Some((&change.address, changed_meanwhile(why)));
         }
         // A change of a group above may already have set a field that the plan resets.
-        let mut as_planned = Vec::new();
-        if self.apply.settings.groups.replaces_values_below(&self.container.path) {
-            let fields = replanned.steps.iter().filter(|step| step.address.entry.is_none());
-            let fields =
-                fields.filter(|now| self.steps.iter().any(|step| step.is_same_change(now)));
-            as_planned.extend(fields.map(|step| &step.address));
-        }
+        let gives = self.apply.settings.groups.replaces_values_below(&self.container.path);
         let refusal = replanned.refusals.iter().find(|refusal| {
-            !as_planned.contains(&&refusal.address) && !self.plan.acknowledges(refusal)
+            let is_planned = step_at(replanned, &refusal.address).is_some_and(|now| {
+                now.address.entry.is_none()
+                    && self.steps.iter().any(|step| step.is_same_change(now))
+            });
+            !(self.plan.acknowledges(refusal) || (gives && is_planned))
         })?;
         Some((&refusal.address, refusal_outcome(refusal)))
     }
@@ -501,10 +483,10 @@ impl<'a> ContainerRun<'a> {
             });
         }
         // A project that somebody else created may not be the planned one.
-        let scope = self.container.scope;
         if step.address.section.is_none()
-            && (0..step.sends.len())
-                .any(|at| call_state(scope, step, at, replanned) != CallState::Applied)
+            && (0..step.sends.len()).any(|at| {
+                call_state(self.container.scope, step, at, replanned) != CallState::Applied
+            })
         {
             return Some(changed_meanwhile("someone created it, but not as planned"));
         }
@@ -512,9 +494,8 @@ impl<'a> ContainerRun<'a> {
         if unseen.is_empty() {
             return None;
         }
-        let unseen = text::list_names(&unseen);
-        let why = format!("someone changed it, and the service does not return {unseen}");
-        Some(changed_meanwhile(why))
+        let why = "someone changed it, and the service does not return";
+        Some(changed_meanwhile(format!("{why} {}", text::list_names(&unseen))))
     }
 }
 

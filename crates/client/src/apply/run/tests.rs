@@ -3,16 +3,51 @@
 use serde_json::json;
 
 use super::{
-    testing::{after, before, declared, reading, with_plan},
+    testing::{after, before, declared, reading, with_plan, with_run},
     *,
 };
 use crate::{
-    diff::{Findings, Incomplete, Problem},
-    kind::Effect,
+    diff::{Edge, Findings, Incomplete, Problem},
+    kind::{Capability, Effect},
     live::{LiveEntries, testing::live_container},
     plan::{Acknowledged, Plan},
     value::Json,
 };
+
+/// A step planned again keeps its planned edges, and gets no edge that contradicts them.
+#[test]
+fn a_step_planned_again_keeps_its_planned_edges() {
+    let container = declared();
+    let live = live_container(&container, &before());
+    let variables = container.address().section("variables");
+    let [settings, variable] = [container.address().section("settings"), variables.entry("A@*")];
+    let share = Address::container("acme".into()).section("shares").entry("other");
+    let badges = container.address().section("badges");
+    let edges = |all: &[&Address]| -> Vec<_> {
+        all.iter().map(|at| Edge { address: (*at).clone(), reason: "of a rule" }).collect()
+    };
+    let planned = || reading(&container, &live, &[]).plan.findings.steps;
+    for (at, in_plan, again, expected) in [
+        // The plan has it the other way round.
+        (1, [&edges(&[&variable])[..], &[]], edges(&[&settings]), edges(&[])),
+        (1, [&edges(&[&variables]), &[]], edges(&[&settings]), edges(&[&settings])),
+        (0, [&edges(&[&variable, &share]), &[]], edges(&[]), edges(&[&variable, &share])),
+        (1, [&[], &edges(&[&settings])], edges(&[&badges]), edges(&[&settings, &badges])),
+        (0, [&edges(&[&variables]), &[]], edges(&[&variable]), edges(&[&variables])),
+        (0, [&[], &[]], edges(&[&variable]), edges(&[&variable])),
+    ] {
+        let mut steps = planned();
+        for (step, edges) in steps.iter_mut().zip(in_plan) {
+            step.after = edges.to_vec();
+        }
+        let found = with_run(&container, steps, &live, |run| {
+            let progress = StepProgress::new(run.steps);
+            let step = Step { after: again.clone(), ..run.steps[at].clone() };
+            run.with_planned_edges(step, &progress).unwrap().after
+        });
+        assert_eq!(found, expected, "{at} {in_plan:?} {again:?}");
+    }
+}
 
 /// A container is as planned, or one of its steps has the reason why it is not.
 #[test]

@@ -110,7 +110,7 @@ impl EntryDiff<'_> {
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.values {
-            if let Some(why) = self.wait_reason(name, Some(live)) {
+            if let Some(why) = self.waits(name, Some(live)) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
@@ -166,7 +166,7 @@ impl EntryDiff<'_> {
         }
         let declared = match &*self.expose_secret(name, value) {
             Value::Plain(declared) => {
-                forms::to_comparable(self.spec(name), declared, self.context.name_ids)
+                forms::to_comparable(self.spec(name), declared, self.context.names)
             }
             Value::Secret(_) => return FieldDiff::SecretMissing,
             // The service shows that a file exists, but not its content.
@@ -179,7 +179,7 @@ impl EntryDiff<'_> {
         let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.raw().get(name) {
             Some(found) if is_same(found) => FieldDiff::Same,
-            Some(_) if self.context.is_unlicensed && field.available.tier > Tier::Free => {
+            Some(_) if self.context.facts.is_unlicensed && field.available.tier > Tier::Free => {
                 FieldDiff::NotReturned
             }
             Some(_) => FieldDiff::Differs,
@@ -216,7 +216,7 @@ impl EntryDiff<'_> {
                 Shown::Hidden
             }
             Some(live) => {
-                show_live(self.spec(name), live.fields.raw().get(name), self.context.name_ids)
+                show_live(self.spec(name), live.fields.raw().get(name), self.context.names)
             }
         };
         let after = match (show_declared(field, &self.values[name], &self.values), &before) {

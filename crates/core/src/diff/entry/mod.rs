@@ -204,8 +204,8 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// Why a field cannot be set yet.
-    fn wait_reason(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
-        self.section.describe_wait(name, &self.values, live, self.context.has_no_branch)
+    fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
+        self.section.describe_wait(name, &self.values, live, self.context.facts.is_empty)
     }
 
     fn new_note(&self, reason: Reason, fields: Vec<String>) -> Note {
@@ -328,24 +328,19 @@ impl<'a> EntryDiff<'a> {
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
         let sent = self.fields_to_send();
-        let job = self.call_context(CallPurpose::Change(&sent, live, &changed));
-        let Some(sends) = self.plan_calls(&job, findings) else { return };
-        // A secret that each request must contain is written again, too.
-        let is_sent_again = |field: &Field| {
-            forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
-        };
-        let goes_along = |name: &String| {
-            !live.fields.raw().contains_key(name)
-                && changed
-                    .iter()
-                    .any(|change| self.field(change).relations.sent_with == Some(&**name))
-        };
-        let resent_fields = sent.keys().filter(|name| {
+        let context = self.call_context(CallPurpose::Change(&sent, live, &changed));
+        let Some(sends) = self.plan_calls(&context, findings) else { return };
+        let forgotten = sent.keys().filter(|name| {
+            let field = self.field(name);
+            let mut goes_with = changed.iter().map(|change| self.field(change).relations.sent_with);
             !changed.contains(&name.as_str())
-                && (is_sent_again(self.field(name)) || goes_along(name))
+                && (forms::is_reset(field, &changed)
+                    // A secret that each request must contain is written again, too.
+                    || (field.with_every_edit && !is_readable(field))
+                    || (!live.fields.raw().contains_key(name.as_str())
+                        && goes_with.any(|with| with == Some(name.as_str()))))
         });
-        let forgotten: Vec<_> =
-            resent_fields.map(|name| self.new_change(name, Some(live))).collect();
+        let forgotten: Vec<_> = forgotten.map(|name| self.new_change(name, Some(live))).collect();
         changes.extend(forgotten);
         let step = self.new_step(Action::Update, changes, sends);
         let after = self.object_after(live.fields.raw());
@@ -364,8 +359,9 @@ impl<'a> EntryDiff<'a> {
             return;
         }
         if self.section.only_edits() {
-            let is_own = |name: &&String| !self.section.identity.contains(&name.as_str());
-            let fields: Vec<_> = self.values.keys().filter(is_own).cloned().collect();
+            let identity = self.section.identity;
+            let names = self.values.keys().filter(|name| !identity.contains(&name.as_str()));
+            let fields: Vec<_> = names.cloned().collect();
             let why = format!("until the service has the {}", self.section.noun);
             let waits = (!fields.is_empty()).then(|| self.new_note(Reason::Waits { why }, fields));
             return findings.notes.extend(waits);
@@ -378,9 +374,7 @@ impl<'a> EntryDiff<'a> {
             return findings.problems.push(self.problem(texts::MISSING_FIELD, words, ""));
         }
         let mut needed = self.section.required.iter();
-        if let Some((name, why)) =
-            needed.find_map(|name| Some((name, self.wait_reason(name, None)?)))
-        {
+        if let Some((name, why)) = needed.find_map(|name| Some((name, self.waits(name, None)?))) {
             let note = self.new_note(Reason::Waits { why }, vec![(*name).to_owned()]);
             return findings.notes.push(note);
         }
@@ -417,7 +411,7 @@ impl<'a> EntryDiff<'a> {
         let changes = sent.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.new_change(name, None)).collect();
         let who = subject_field(self.section).and_then(|(name, named)| {
-            self.context.name_ids.known_id(named, self.values.get(name)?.text()?)
+            self.context.names.known_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
         let after = self.object_after(&nothing);
@@ -434,7 +428,7 @@ impl<'a> EntryDiff<'a> {
             if matches!(value, Value::Secret(_)) {
                 // No value equals a secret that is not set.
                 let value = self.expose_secret(name, value).plain().cloned().unwrap_or(true.into());
-                let value = forms::to_comparable(self.spec(name), &value, self.context.name_ids);
+                let value = forms::to_comparable(self.spec(name), &value, self.context.names);
                 after.insert(name.clone(), value);
             }
         }
@@ -451,7 +445,7 @@ impl<'a> EntryDiff<'a> {
         let mut after = before.clone();
         let plain = self.values.iter().filter_map(|(name, value)| Some((name, value.plain()?)));
         after.extend(plain.map(|(name, value)| {
-            (name.clone(), forms::to_comparable(self.spec(name), value, self.context.name_ids))
+            (name.clone(), forms::to_comparable(self.spec(name), value, self.context.names))
         }));
         after
     }
@@ -460,7 +454,7 @@ impl<'a> EntryDiff<'a> {
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
-            match self.context.levels_above {
+            match &self.context.live.levels_above {
                 None => findings.add_question(ExtraFact::Inherited),
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);

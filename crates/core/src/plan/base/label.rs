@@ -108,7 +108,7 @@ impl BranchPair<'_> {
         let Some(section) = declared_section(self.base, &step.address) else { return false };
         let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
         let address = self.base.address();
-        section.entries.iter().filter(|entry| entry.state == EntryPresence::Present).any(|entry| {
+        section.present().any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
         })
     }
@@ -143,11 +143,11 @@ impl BranchPair<'_> {
         let is_doubtful = twin.is_none() && self.is_base_plan_doubtful(step);
         let address = step.address.clone();
         for change in &mut step.changes {
-            let is_declared_alike = || {
-                let before = declared_value(self.base, &address, &change.field);
-                before.is_some() && before == declared_value(self.head, &address, &change.field)
-            };
-            change.label = Some(if is_doubtful && is_declared_alike() {
+            let before =
+                is_doubtful.then(|| declared_value(self.base, &address, &change.field)).flatten();
+            let is_declared_alike =
+                before.is_some() && before == declared_value(self.head, &address, &change.field);
+            change.label = Some(if is_declared_alike {
                 Label::Drift
             } else {
                 self.field_label(&address, change, twin)
@@ -216,22 +216,20 @@ impl BranchPair<'_> {
 
     /// Unlisted live entries that the base lists and nothing removes.
     fn unlisted_removals(&self, plan: &ContainerPlan) -> Vec<Address> {
-        let was_listed = |address: &&Address| {
-            let Some(section) = declared_section(self.base, address) else { return false };
-            let Some(name) = &address.entry else { return false };
-            let is_listed_as = |entry: &&DesiredEntry| {
-                let id =
-                    name.strip_prefix(entry.key.as_str()).and_then(|rest| rest.strip_prefix('@'));
-                *name == entry.key || (section.section.allows_duplicates() && id.is_some())
-            };
-            section
-                .entries
-                .iter()
-                .filter(is_listed_as)
-                .any(|entry| entry.state == EntryPresence::Present)
-        };
         let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
-        unlisted.map(|note| &note.address).filter(was_listed).cloned().collect()
+        let unlisted = unlisted.map(|note| &note.address);
+        unlisted.filter(|address| self.base_lists_live(address)).cloned().collect()
+    }
+
+    /// Whether the base lists the live entry at `address`, which may end with an id.
+    fn base_lists_live(&self, address: &Address) -> bool {
+        let section = declared_section(self.base, address);
+        let Some((section, name)) = section.zip(address.entry.as_deref()) else { return false };
+        section.present().any(|entry| {
+            let rest = name.strip_prefix(entry.key.as_str());
+            let has_id = rest.is_some_and(|rest| rest.starts_with('@'));
+            name == entry.key || (section.section.allows_duplicates() && has_id)
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::label::is_excluded_label;
 use crate::{
     address::Glob,
-    desired::{Container, Declared, DeclaredSection},
+    desired::{Container, Declared},
     diff::{Action, Step},
     kind::Shape,
     plan::ContainerPlan,
@@ -34,9 +34,8 @@ impl BranchPart {
         let mut remaining = declared.clone();
         let address = declared.address();
         for step in excluded_steps {
-            let is_affected =
-                |section: &DeclaredSection| Some(section.section.section) == step.address.section;
-            let Some(at) = remaining.sections.iter().position(is_affected) else { continue };
+            let at = remaining.section_names().position(|name| Some(name) == step.address.section);
+            let Some(at) = at else { continue };
             let section = &mut remaining.sections[at];
             section.extra_fields = section.names().map(str::to_owned).collect();
             if section.section.shape != Shape::List {

@@ -3,20 +3,22 @@
 
 use std::collections::HashMap;
 
+use super::Relations;
 use crate::{
     address::{Address, groups_above},
     catalogue,
     diff::{
-        Action, Edge, Problem, Step,
+        Action, Problem, Step,
         texts::{self, words},
     },
     field::Scope,
-    kind::{Effect, Section},
+    kind::Section,
     text,
 };
 
 /// The entry above is removed before the one below is created, or created after it.
-pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
+pub(super) fn order_entries(steps: &[Step]) -> Relations {
+    let mut relations = Relations::default();
     let mut of_groups: HashMap<_, Vec<_>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         if let Some((section, name, unique)) = unique_above(step) {
@@ -24,7 +26,6 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
             of_groups.entry(key).or_default().push((at, name));
         }
     }
-    let (mut edges, mut problems) = (Vec::new(), Vec::new());
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.adds_entry()) {
         let Some((section, name, unique)) = unique_above(step) else { continue };
         // A group may have several of which a project has only one.
@@ -36,31 +37,33 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
             .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
             .flatten()
             .filter(|(_, other)| section.collides(name, other));
-        let mut removals: Vec<(usize, &str)> = Vec::new();
-        for (other, other_name) in above {
+        let mut gone = Vec::new();
+        for (other, _) in above {
             match steps[*other].action {
-                Action::Delete => removals.push((*other, *other_name)),
-                Action::Create => edges.push((*other, at, "a group above would forbid it")),
+                Action::Delete => gone.push(&steps[*other].address),
+                Action::Create => {
+                    relations.order(*other, &step.address, "a group above would forbid it");
+                }
                 Action::Update => {}
             }
         }
-        for effect in &step.effects {
-            let Effect::Follows(taken) = effect else { continue };
-            let removal = removals.iter().find(|(other, name)| {
-                taken.entry.as_deref() == Some(name)
-                    && steps[*other].address.path.eq_ignore_ascii_case(&taken.path)
-            });
-            match removal {
-                Some((other, _)) => edges.push((at, *other, "the group above has one until then")),
-                None => problems.push(collision_problem(step, section, unique, taken)),
+        let stays = step.follows().find(|taken| {
+            !gone.iter().any(|gone| {
+                gone.entry == taken.entry && gone.path.eq_ignore_ascii_case(&taken.path)
+            })
+        });
+        match stays {
+            Some(taken) => {
+                relations.problems.push(collision_problem(step, section, unique, taken));
             }
+            None if step.follows().next().is_some() => {
+                let reason = "the group above has one until then";
+                gone.iter().for_each(|gone| relations.order(at, gone, reason));
+            }
+            None => {}
         }
     }
-    for (later, earlier, reason) in edges {
-        let address = steps[earlier].address.clone();
-        steps[later].after.push(Edge { address, reason });
-    }
-    problems
+    relations
 }
 
 /// The section in projects, the name of the entry of a step, and what of it is unique there and above.

@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use crate::{diff::Step, steps};
 
 /// The links between steps.
-pub(super) struct Graph {
+#[derive(Debug)]
+pub(in crate::plan) struct Graph {
     /// The nodes that each node comes directly after. The second nodes follow the steps.
     predecessors: Vec<Vec<usize>>,
     /// The reverse.
@@ -17,7 +18,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn of(steps: &[Step]) -> Self {
+    pub(in crate::plan) fn of(steps: &[Step]) -> Self {
         let places: HashMap<_, _> =
             steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
         let mut before = vec![Vec::new(); 2 * steps.len()];
@@ -44,7 +45,7 @@ impl Graph {
     }
 
     /// The step at `first`, and those that come after it.
-    pub(super) fn followers(&self, first: usize) -> HashSet<usize> {
+    pub(in crate::plan) fn followers(&self, first: usize) -> HashSet<usize> {
         let mut found = HashSet::new();
         self.visit_followers(first, |at| found.insert(at));
         found

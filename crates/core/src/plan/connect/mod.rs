@@ -36,36 +36,58 @@ use crate::{
         settings,
     },
     diff::{
-        Edge, FieldChange, Problem, Shown, Step,
+        Edge, FieldChange, Problem, Step,
         texts::{self, words},
     },
     field::Scope,
     kind::{Capability, Effect},
     value::Json,
 };
-use graph::Graph;
+pub(super) use graph::Graph;
 pub(super) use people::note_lost_access;
-use visible::{order_visibility, refuse_too_visible, refuse_visible_contents};
 
-/// A step, by its position, that comes after another one, and why.
-type LaterStep = (usize, Edge);
+/// What one rule finds in the steps.
+#[derive(Default)]
+struct Relations {
+    /// Edges, each with the position of the later step.
+    edges: Vec<(usize, Edge)>,
+    /// Conflicts that no order solves.
+    problems: Vec<Problem>,
+}
+
+impl Relations {
+    /// The step at `later` comes after what is at `first`.
+    fn order(&mut self, later: usize, first: &Address, reason: &'static str) {
+        self.edges.push((later, Edge { address: first.clone(), reason }));
+    }
+
+    /// Adds the edges to `steps`, and returns the conflicts.
+    fn apply(self, steps: &mut [Step]) -> Vec<Problem> {
+        self.edges.into_iter().for_each(|(later, edge)| steps[later].after.push(edge));
+        self.problems
+    }
+}
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
-    for find in
-        [edges_to_creations, edges_to_inherited_settings, edges_to_freed_names, edges_to_moves]
-    {
-        let edges = find(steps);
-        add_edges(steps, edges);
+    let mut problems = Vec::new();
+    for find in [
+        edges_to_creations,
+        edges_to_inherited_settings,
+        edges_to_freed_names,
+        edges_to_moves,
+        order_freed_paths,
+        visible::refuse_too_visible,
+        visible::order_visibility,
+        visible::order_visible_contents,
+        entries::order_entries,
+    ] {
+        problems.extend(find(steps).apply(steps));
     }
-    let mut problems = order_freed_paths(steps);
-    problems.extend(refuse_too_visible(steps));
-    let edges = order_visibility(steps);
-    add_edges(steps, edges);
-    problems.extend(refuse_visible_contents(steps));
-    problems.extend(entries::order_entries(steps));
-    problems.extend(order_constraints(steps));
-    problems.extend(people::connect_access(steps));
+    for row in constraints::all_constraints().filter(|row| row.by.field != "visibility") {
+        problems.extend(order_constraint(row, steps));
+    }
+    problems.extend(people::order_access(steps).apply(steps));
     for step in &mut *steps {
         let mut seen = HashSet::new();
         step.after.retain(|edge| seen.insert(edge.address.clone()));
@@ -74,148 +96,146 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
-fn add_edges(steps: &mut [Step], edges: Vec<LaterStep>) {
-    edges.into_iter().for_each(|(at, edge)| steps[at].after.push(edge));
-}
-
-/// The edges of each step to what it comes after.
-fn edges<'s, A: IntoIterator<Item = &'s Address>>(
+/// What `of` finds in steps and their positions, by the path of each in lower case.
+fn by_path<'s, T>(
     steps: &'s [Step],
-    reason: &'static str,
-    after: impl Fn(&'s Step) -> A,
-) -> Vec<LaterStep> {
-    let of = |(at, step): (usize, &'s Step)| {
-        let first = after(step).into_iter().cloned();
-        first.map(move |address| (at, Edge { address, reason })).collect::<Vec<_>>()
-    };
-    steps.iter().enumerate().flat_map(of).collect()
-}
-
-/// Maps the lower-case path of each step to the result of `value_of`, if it has one.
-fn index_by_path<'s, T>(
-    steps: &'s [Step],
-    value_of: impl Fn(&'s Step) -> Option<T>,
+    of: impl Fn(usize, &'s Step) -> Option<T>,
 ) -> HashMap<String, T> {
-    let found = steps.iter().filter_map(|step| Some((step, value_of(step)?)));
+    let found = steps.iter().enumerate().filter_map(|(at, step)| Some((step, of(at, step)?)));
     found.map(|(step, found)| (step.address.path.to_lowercase(), found)).collect()
+}
+
+/// The addresses of the steps that are `wanted`, by path in lower case.
+fn addresses_by_path(
+    steps: &[Step],
+    wanted: impl Fn(&Step) -> bool,
+) -> HashMap<String, Vec<&Address>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for step in steps.iter().filter(|step| wanted(step)) {
+        found.entry(step.address.path.to_lowercase()).or_default().push(&step.address);
+    }
+    found
 }
 
 /// The values of `by_path` (lower-case paths) for the groups above `path`, nearest first.
 fn values_above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<Item = &'m T> {
-    let path = path.to_lowercase();
+    let path = if by_path.is_empty() { String::new() } else { path.to_lowercase() };
     let found: Vec<_> = groups_above(&path).filter_map(|group| by_path.get(group)).collect();
     found.into_iter()
 }
 
 /// A step that names a group or project of the run comes after its creation.
-fn edges_to_creations(steps: &[Step]) -> Vec<LaterStep> {
-    let new = index_by_path(steps, |step| step.address.section.is_none().then_some(step));
-    let after = |(at, step): (usize, &Step)| {
+fn edges_to_creations(steps: &[Step]) -> Relations {
+    let mut relations = Relations::default();
+    let new = by_path(steps, |_, step| step.address.section.is_none().then_some(step));
+    for (at, step) in steps.iter().enumerate() {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
-        paths
-            .into_iter()
-            .map(|path| {
-                let created = new.get(&path.to_lowercase());
-                let scope = created.map_or(Scope::Group, |new| new.scope);
-                let address = created.map(|new| new.address.clone());
-                let address = address.unwrap_or_else(|| Address::container(path.into()));
-                (at, Edge { address, reason: Capability::Exists.order_reason(scope) })
-            })
-            .collect::<Vec<_>>()
-    };
-    steps.iter().enumerate().flat_map(after).collect()
+        for path in paths {
+            match new.get(&path.to_lowercase()) {
+                Some(new) => {
+                    relations.order(at, &new.address, Capability::Exists.order_reason(new.scope));
+                }
+                None => {
+                    let address = Address::container(path.into());
+                    relations.order(at, &address, Capability::Exists.order_reason(Scope::Group));
+                }
+            }
+        }
+    }
+    relations
 }
 
 /// New containers start with the new settings of the groups above.
-fn edges_to_inherited_settings(steps: &[Step]) -> Vec<LaterStep> {
-    let is_new = |step: &Step| step.provides(Capability::Exists);
-    let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
+fn edges_to_inherited_settings(steps: &[Step]) -> Relations {
+    let mut relations = Relations::default();
     // Steps in a new group come after its creation anyway.
-    for step in steps.iter().filter(|step| !is_new(step)) {
-        if step.effects.contains(&Effect::HandsDown) {
-            by_group.entry(step.address.path.to_lowercase()).or_default().push(&step.address);
+    let by_group = addresses_by_path(steps, |step| {
+        !step.provides(Capability::Exists) && step.effects.contains(&Effect::HandsDown)
+    });
+    let reason = "a new group or project starts with the settings of the group above";
+    for (at, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
+        for first in values_above(&by_group, &step.address.path).flatten() {
+            relations.order(at, first, reason);
         }
     }
-    edges(steps, "a new group or project starts with the settings of the group above", |step| {
-        let follows = !by_group.is_empty() && is_new(step);
-        let above = follows.then(|| values_above(&by_group, &step.address.path));
-        above.into_iter().flatten().flatten().copied().collect::<Vec<_>>()
-    })
+    relations
 }
 
 /// A container gets its name after the sibling that gives that name up.
-fn edges_to_freed_names(steps: &[Step]) -> Vec<LaterStep> {
-    let place = |step: &Step, name: &str| {
-        let path = step.address.path.to_lowercase();
-        let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
-        let name = if name.is_empty() { slug.to_owned() } else { name.to_lowercase() };
-        (namespace.to_owned(), name)
-    };
-    let of = |step: &Step, side: fn(&FieldChange) -> &Shown| {
-        side(step.change("name")?).value()?.as_str().map(str::to_owned)
-    };
-    let given_up: HashMap<_, _> = steps
-        .iter()
-        .filter(|step| step.address.section == Some(settings::SECTION))
-        .filter_map(|step| Some((place(step, &of(step, |change| &change.before)?), &step.address)))
+fn edges_to_freed_names(steps: &[Step]) -> Relations {
+    let mut relations = Relations::default();
+    let settings = steps.iter().filter(|step| step.address.section == Some(settings::SECTION));
+    let given_up: HashMap<_, _> = settings
+        .filter_map(|step| {
+            let name = step.change("name")?.before.value()?.as_str()?;
+            Some((place_of_name(step, name), &step.address))
+        })
         .collect();
-    edges(steps, "its name must be free first", |step| {
-        let is_new = !given_up.is_empty() && step.provides(Capability::Exists);
-        let name = is_new.then(|| of(step, |change| &change.after).unwrap_or_default())?;
-        given_up.get(&place(step, &name)).copied()
-    })
+    if given_up.is_empty() {
+        return relations;
+    }
+    for (at, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
+        let name = step.change("name").and_then(|change| change.after.value()?.as_str());
+        if let Some(first) = given_up.get(&place_of_name(step, name.unwrap_or_default())) {
+            relations.order(at, first, "its name must be free first");
+        }
+    }
+    relations
+}
+
+/// The namespace of a container, and its `name` in there; without one, that is like its path.
+fn place_of_name(step: &Step, name: &str) -> (String, String) {
+    let path = step.address.path.to_lowercase();
+    let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
+    let name = if name.is_empty() { slug.to_owned() } else { name.to_lowercase() };
+    (namespace.to_owned(), name)
 }
 
 /// Below a group that moves, a container is at its declared path only after the move, and so is a
 /// project that a request names. Until then the service uses the former path.
-fn edges_to_moves(steps: &[Step]) -> Vec<LaterStep> {
-    let reason = |scope: Scope| Capability::InPlace.order_reason(scope);
+fn edges_to_moves(steps: &[Step]) -> Relations {
+    let mut relations = Relations::default();
     let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
-        let moves = |step: &Step| step.scope == scope && step.provides(Capability::InPlace);
-        index_by_path(steps, |step| moves(step).then_some(&step.address))
+        by_path(steps, |_, step| {
+            let moves = step.scope == scope && step.provides(Capability::InPlace);
+            moves.then_some(&step.address)
+        })
     });
-    let mut found = edges(steps, reason(Scope::Project), |step| {
-        step.named_paths()
-            .filter(|_| !projects.is_empty())
-            .filter_map(|path| projects.get(&path.to_lowercase()).copied())
-            .collect::<BTreeSet<_>>()
-    });
-    found.extend(edges(steps, reason(Scope::Group), |step| {
-        let nearest =
-            (!groups.is_empty()).then(|| values_above(&groups, &step.address.path).next())?;
-        nearest.copied().filter(|_| !narrows_visibility(step))
-    }));
-    found
+    for (at, step) in steps.iter().enumerate() {
+        let named = step.named_paths().filter(|_| !projects.is_empty());
+        let moved = named.filter_map(|path| projects.get(&path.to_lowercase()).copied());
+        for first in moved.collect::<BTreeSet<_>>() {
+            relations.order(at, first, Capability::InPlace.order_reason(Scope::Project));
+        }
+        let nearest = values_above(&groups, &step.address.path).next();
+        if let Some(first) = nearest.filter(|_| !narrows_visibility(step)) {
+            relations.order(at, first, Capability::InPlace.order_reason(Scope::Group));
+        }
+    }
+    relations
 }
 
 /// A step that takes a path comes after the move that frees it.
-fn order_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
+fn order_freed_paths(steps: &[Step]) -> Relations {
+    let mut relations = Relations::default();
     let of_containers = steps.iter().filter(|step| step.address.section.is_none());
-    let container_addresses: BTreeSet<_> = of_containers.map(|step| step.address.clone()).collect();
-    let mut problems = Vec::new();
-    for step in steps {
-        let follows = step.effects.iter().filter_map(|effect| match effect {
-            Effect::Follows(address) if address.section.is_none() => Some(address.clone()),
-            _ => None,
-        });
-        for address in follows.collect::<Vec<_>>() {
-            if step.after.iter().any(|edge| edge.address == address) {
-                continue;
-            }
-            if container_addresses.contains(&address) {
-                step.after.push(Edge { address, reason: "it must move first" });
-            } else {
-                let words = words![first = address];
-                problems.push(Problem::from_texts(
+    let container_addresses: HashSet<_> = of_containers.map(|step| &step.address).collect();
+    for (at, step) in steps.iter().enumerate() {
+        for first in step.follows().filter(|first| first.section.is_none()) {
+            if container_addresses.contains(first) {
+                relations.order(at, first, "it must move first");
+            } else if !step.after.iter().any(|edge| edge.address == *first) {
+                let problem = Problem::from_texts(
                     texts::MOVE_NEEDED,
-                    words,
+                    words![first],
                     &step.address,
                     &step.origin,
-                ));
+                );
+                relations.problems.push(problem);
             }
         }
     }
-    problems
+    relations
 }
 
 /// Steps that wait for each other would never start, such as those of two projects that are created
@@ -243,66 +263,59 @@ fn setting_change<'s>(
 }
 
 /// What a setting of a group decides about is changed after it. What it forbids is created before it
-/// forbids that, or after it allows it again. [`order_visibility`] handles visibility, where a group may have to
-/// come last.
-fn order_constraints(steps: &mut [Step]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for row in constraints::all_constraints().filter(|row| row.by.field != "visibility") {
-        let deciding =
-            steps.iter().enumerate().filter(|(_, step)| setting_change(step, &row.by).is_some());
-        let deciding: HashMap<_, _> =
-            deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
-        let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
-        // A level counts only for what is directly in its group.
-        let reach = if row.over.section == "create" { 1 } else { usize::MAX };
-        let max_groups = if row.every { usize::MAX } else { 1 };
-        let decided = steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step));
-        let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
-            let path = step.address.path.to_lowercase();
-            let own_path = (row.groups && step.scope == Scope::Group).then_some(&*path);
-            let above = own_path.into_iter().chain(groups_above(&path)).take(reach);
-            let above = above.filter_map(|group| deciding.get(group)).take(max_groups);
-            above.map(|first| (at, step, *first)).collect::<Vec<_>>()
-        });
-        for (at, step, first) in decided {
-            let group = &steps[first];
-            let Some((change, before, after)) = setting_change(group, &row.by) else { continue };
-            let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
-            if row.how != ConstraintEffect::Forbids || (forbids(before) && !forbids(after)) {
+/// forbids that, or after it allows it again. [`visible::order_visibility`] handles visibility, where a
+/// group may have to come last.
+fn order_constraint(row: &'static Constraint, steps: &mut [Step]) -> Vec<Problem> {
+    let (mut edges, mut problems) = (Vec::new(), Vec::new());
+    let deciding = by_path(steps, |at, step| Some((at, setting_change(step, &row.by)?)));
+    if deciding.is_empty() {
+        return problems;
+    }
+    let (graph, mut followers) = (OnceCell::new(), HashMap::new());
+    // A level counts only for what is directly in its group.
+    let is_of_creation = row.over.section == "create";
+    let reach = if is_of_creation { 1 } else { usize::MAX };
+    let most = if row.every { usize::MAX } else { 1 };
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step)) {
+        let path = step.address.path.to_lowercase();
+        let itself = (row.groups && step.scope == Scope::Group).then_some(&*path);
+        let above = itself.into_iter().chain(groups_above(&path)).take(reach);
+        let above = above.filter_map(|group| deciding.get(group)).take(most);
+        for (first, (change, before, after)) in above {
+            let group = &steps[*first];
+            let [forbade, forbids] =
+                [before, after].map(|by| by.is_some_and(|by| row.forbids(by, step.scope)));
+            if row.how != ConstraintEffect::Forbids || (forbade && !forbids) {
                 let reason = match after.and_then(|by| row.value_below(by)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
                 // Then the group comes last.
                 if !(narrows_visibility(step) && narrows_visibility(group)) {
-                    edges.push((at, first, reason));
+                    edges.push((at, *first, reason));
                 }
-                continue;
-            }
-            if !forbids(after) {
-                continue;
-            }
-            // A later creation may still need another change of the same step.
-            let follows = |step: &Step| step.after.iter().any(|edge| edge.address == group.address);
-            let is_its_creation = row.over.section == "create";
-            let needs_other = if is_its_creation {
-                follows(step) && group.changes.len() > 1
-            } else {
-                let graph = graph.get_or_init(|| Graph::of(steps));
-                followers.entry(first).or_insert_with(|| graph.followers(first)).contains(&at)
-            };
-            if group.address.section.is_none() || needs_other {
-                problems.push(forbidden_problem(row, step, group, change));
-            } else {
-                edges.push((first, at, "the group above forbids it afterwards"));
+            } else if forbids {
+                // A project does not get the level of its group, but it may need what else the step changes.
+                let needs_other = if is_of_creation {
+                    let mut follows = step.after.iter().map(|edge| &edge.address);
+                    group.changes.len() > 1 && follows.any(|first| *first == group.address)
+                } else {
+                    let graph = graph.get_or_init(|| Graph::of(steps));
+                    followers.entry(*first).or_insert_with(|| graph.followers(*first)).contains(&at)
+                };
+                if group.address.section.is_none() || needs_other {
+                    problems.push(forbidden_problem(row, step, group, change));
+                } else {
+                    edges.push((*first, at, "the group above forbids it afterwards"));
+                }
             }
         }
-        for (later, earlier, reason) in edges {
-            let after = steps[later].address.clone();
-            steps[earlier].after.retain(|edge| edge.address != after);
-            let address = steps[earlier].address.clone();
-            steps[later].after.push(Edge { address, reason });
-        }
+    }
+    for (later, earlier, reason) in edges {
+        let after = steps[later].address.clone();
+        steps[earlier].after.retain(|edge| edge.address != after);
+        let address = steps[earlier].address.clone();
+        steps[later].after.push(Edge { address, reason });
     }
     problems
 }

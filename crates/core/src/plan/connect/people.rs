@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::values_above;
+use super::{Relations, addresses_by_path, values_above};
 use crate::{
     address::{Address, groups_above},
     diff::{
-        Edge, Note, Problem, Reason, Step,
+        Note, Problem, Reason, Step,
         texts::{self, words},
     },
     field::Scope,
@@ -17,14 +17,14 @@ use crate::{
     text,
 };
 
-/// Adds the edges between steps that change access and steps that need it. Returns their conflicts.
-pub(super) fn connect_access(steps: &mut [Step]) -> Vec<Problem> {
-    let grants = collect_grants(steps);
-    follow_access(steps, &grants);
-    let mut problems = refuse_outsiders(steps, &grants);
-    order_removals(steps, &grants);
-    problems.extend(refuse_lower_levels(steps, &grants));
-    problems
+/// Orders steps that change access and steps that need it, and refuses conflicts between them.
+pub(super) fn order_access(steps: &[Step]) -> Relations {
+    let (mut relations, grants) = (Relations::default(), collect_grants(steps));
+    follow_access(steps, &grants, &mut relations);
+    refuse_outsiders(steps, &grants, &mut relations);
+    order_removals(steps, &grants, &mut relations);
+    refuse_lower_levels(steps, &grants, &mut relations);
+    relations
 }
 
 /// A step that gives a user access to a container.
@@ -57,15 +57,11 @@ fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &
 }
 
 /// Users named in a rule get access first: in a group above or by its shares, or an outsider in any group.
-fn follow_access(steps: &mut [Step], grants: &Grants) {
+fn follow_access(steps: &[Step], grants: &Grants, relations: &mut Relations) {
     let reason = Capability::People.order_reason(Scope::Project);
-    let mut shared: HashMap<_, Vec<_>> = HashMap::new();
-    for step in steps.iter().filter(|step| step.scope == Scope::Group && raises_share(step)) {
-        shared.entry(step.address.path.to_lowercase()).or_default().push(step.address.clone());
-    }
-    for step in steps.iter_mut().filter(|_| !grants.is_empty() || !shared.is_empty()) {
+    let shared = addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
+    for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        let mut first: Vec<&Address> = Vec::new();
         for (user, outsider) in step.needed_users() {
             let Some(grants) = grants.get(&user) else { continue };
             let mut matching_grants: Vec<_> = match outsider {
@@ -75,15 +71,15 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
             if outsider.is_some() {
                 matching_grants.sort_by_key(|grant| &grant.address.path);
             }
-            let given = matching_grants.into_iter().filter(|grant| grant.before == 0);
-            first.extend(given.map(|grant| &grant.address));
+            for grant in matching_grants.into_iter().filter(|grant| grant.before == 0) {
+                relations.order(at, &grant.address, reason);
+            }
         }
         if step.needed_users().next().is_some() {
-            first.extend(values_above(&shared, path).flatten());
+            values_above(&shared, path)
+                .flatten()
+                .for_each(|first| relations.order(at, first, reason));
         }
-        let edges = first.into_iter().map(|address| Edge { address: address.clone(), reason });
-        let edges: Vec<_> = edges.collect();
-        step.after.extend(edges);
     }
 }
 
@@ -95,34 +91,29 @@ fn raises_share(step: &Step) -> bool {
 }
 
 /// Rules may name only users who have access, or get it in a group.
-fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let transfers = |effect: &Effect| matches!(effect, Effect::Transfers { .. });
-    let open = steps.iter().filter(|step| step.effects.iter().any(transfers));
-    let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
-    steps
-        .iter()
-        .filter_map(|step| {
-            let path = step.address.path.to_lowercase();
-            let min_level = step.scope.choose(MAINTAINER, 1);
-            let gets_access = |user| {
-                let mut all = grants.get(&user).into_iter().flat_map(group_grants);
-                all.any(|grant| grant.after >= min_level)
-            };
-            let names =
-                step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets_access(user)));
-            let names: BTreeSet<_> = names.collect();
-            let own_path = (step.scope == Scope::Group).then_some(&*path);
-            let mut places = own_path.into_iter().chain(groups_above(&path));
-            if names.is_empty() || places.any(|place| open.contains(place)) {
-                return None;
-            }
-            let names: Vec<_> = names.into_iter().collect();
-            let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-            let words = words![names = text::list_names(&names), have, user];
-            let texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
-            Some(Problem::from_texts(texts, words, &step.address, &step.origin))
-        })
-        .collect()
+fn refuse_outsiders(steps: &[Step], grants: &Grants, relations: &mut Relations) {
+    let transferred = addresses_by_path(steps, |step| {
+        step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }))
+    });
+    for step in steps {
+        let path = step.address.path.to_lowercase();
+        let least = step.scope.choose(MAINTAINER, 1);
+        let names = step.needed_users().filter_map(|(user, name)| {
+            let mut all = grants.get(&user).into_iter().flat_map(group_grants);
+            name.filter(|_| !all.any(|grant| grant.after >= least))
+        });
+        let names: BTreeSet<_> = names.collect();
+        let itself = (step.scope == Scope::Group).then_some(&*path);
+        let mut places = itself.into_iter().chain(groups_above(&path));
+        if names.is_empty() || places.any(|place| transferred.contains_key(place)) {
+            continue;
+        }
+        let names: Vec<_> = names.into_iter().collect();
+        let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
+        let words = words![names = text::list_names(&names), have, user];
+        let texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
+        relations.problems.push(Problem::from_texts(texts, words, &step.address, &step.origin));
+    }
 }
 
 /// The user who loses access by a step.
@@ -133,37 +124,35 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 /// A user gets access above before it ends below, and the rules that name the user are changed before it ends
 /// in a group. The service also removes a member of a group from what is below it, so new members there come
 /// later.
-fn order_removals(steps: &mut [Step], grants: &Grants) {
+fn order_removals(steps: &[Step], grants: &Grants, relations: &mut Relations) {
     let mut by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         if let Some(user) = user_losing_access(step) {
             by_user.entry(user).or_default().insert(step.address.path.to_lowercase(), at);
         }
     }
-    let mut edges = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        if let Some(all) = user_losing_access(step).and_then(|user| grants.get(&user)) {
-            let first = values_above(all, path).find(|grant| grant.before == 0);
+        let granted = user_losing_access(step).and_then(|user| grants.get(&user));
+        let mut granted = granted.into_iter().flat_map(|all| values_above(all, path));
+        if let Some(first) = granted.find(|grant| grant.before == 0) {
             let reason = "the user keeps access through the group above";
-            edges.extend(first.map(|grant| (at, grant.address.clone(), reason)));
+            relations.order(at, &first.address, reason);
         }
         for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
-            let nearest = by_user.get(&user).and_then(|of| values_above(of, path).next());
-            let reason =
-                "the service also removes a group's members from its subgroups and projects";
-            edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
+            if let Some(first) = by_user.get(&user).and_then(|of| values_above(of, path).next()) {
+                let reason =
+                    "the service also removes a group's members from its subgroups and projects";
+                relations.order(at, &steps[*first].address, reason);
+            }
         }
-        for (user, _) in step.needed_users().filter(|_| !by_user.is_empty()) {
-            let later_removals =
-                by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
-            let reason = "access ends after the changes that need it";
-            let later = later_removals.into_iter().flat_map(HashMap::values);
-            edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
+        for (user, _) in step.needed_users() {
+            let later = by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
+            for later in later.into_iter().flat_map(HashMap::values) {
+                let reason = "access ends after the changes that need it";
+                relations.order(*later, &step.address, reason);
+            }
         }
-    }
-    for (at, address, reason) in edges {
-        steps[at].after.push(Edge { address, reason });
     }
 }
 
@@ -202,22 +191,21 @@ pub(in crate::plan) fn note_lost_access(
 }
 
 /// The service refuses a level below one that the same run gives in a group above.
-fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for step in steps.iter().filter(|_| !grants.is_empty()) {
+fn refuse_lower_levels(steps: &[Step], grants: &Grants, relations: &mut Relations) {
+    for step in steps {
         for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
             let Some(grants) = grants.get(&user) else { continue };
             let higher = values_above(grants, &step.address.path).find(|grant| grant.after > after);
-            problems.extend(higher.map(|grant| below_granted_problem(step, after, grant)));
+            let problem = higher.map(|grant| below_granted_problem(step, after, grant));
+            relations.problems.extend(problem);
         }
     }
-    problems
 }
 
 fn below_granted_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
     let word = |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
-    let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
-    let words = words![key, above, group, level];
+    let (values_above, level, group) = (word(grant.after), word(level), &grant.address.path);
+    let words = words![key, values_above, group, level];
     Problem::from_texts(texts::BELOW_GRANTED, words, &step.address, &step.origin)
 }

@@ -1,7 +1,7 @@
 //! Copies: each section in which the service accepts duplicates is healed by one run.
 
 use super::*;
-use crate::{address::Selector, catalogue, live::entry_ids};
+use crate::{address::Selector, catalogue, kind::Section, live::entry_ids};
 
 const MADE: &str = "2026-01-31T12:00:00Z";
 const LATER: &str = "2026-01-31T13:00:00Z";

@@ -7,7 +7,7 @@ use crate::{
     diff::{DiffContext, GuardRefusal},
     field::Scope,
     kind::{Names, Risk},
-    live::{CallerAccess, EntriesAbove, InheritedLevels},
+    live::{CallerAccess, InheritedLevels},
     plan::guard,
     release::DetectedRelease,
 };
@@ -164,20 +164,15 @@ fn weaker_protection_is_refused() {
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,
-        has_no_branch: false,
-        is_unlicensed: false,
-        personal_owner: None,
-        name_ids: &Names::default(),
-        levels_above: None,
-        entries_above: &EntriesAbove::new(),
-        group_above: None,
+        facts: &Facts::default(),
+        live: &live_container(&declared, &json!({})),
+        names: &Names::default(),
         groups: &settings.groups,
         release: DetectedRelease::NotRequested,
         secrets: &settings.secrets,
         resend: &[],
     };
-    let live = live_container(&declared, &json!({}));
-    let findings = guard::check_steps(&[step], &live, &declared, context);
+    let findings = guard::check_steps(&[step], &declared, context);
     let plan = ContainerPlan { findings, ..ContainerPlan::default() };
     assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
     assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");

@@ -144,11 +144,11 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
         plan.add(&declared, container(&declared, &live, settings), live.clone());
         plan.into_sorted(&Extent::default())
     };
-    assert!(plan(&settings).has_differences(Strictness::Declared), "the rest differs");
+    assert!(plan(&settings).differs(Strictness::Declared), "the rest differs");
     let all = plan(&holding(&["acme/**"]));
     assert!(
-        !all.has_differences(Strictness::Declared)
-            && all.has_differences(Strictness::Unlisted)
+        !all.differs(Strictness::Declared)
+            && all.differs(Strictness::Unlisted)
             && all.unapplied_paths().len() == 1
     );
     assert_eq!(all.counts().calls, 0);
@@ -162,7 +162,7 @@ fn a_held_unlisted_entry_is_a_known_difference() {
         let mut plan = Plan::default();
         plan.add(&declared, container(&declared, &live, &holding(holds)), live.clone());
         assert_eq!(
-            plan.into_sorted(&Extent::default()).has_differences(Strictness::Declared),
+            plan.into_sorted(&Extent::default()).differs(Strictness::Declared),
             differs,
             "{holds:?}"
         );
@@ -187,10 +187,7 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     let mut plan = Plan::default();
     plan.add(&declared, held, live);
     let plan = plan.into_sorted(&Extent::default());
-    assert!(
-        plan.unapplied_paths().len() == 1 && !plan.has_differences(Strictness::Declared),
-        "{plan:?}"
-    );
+    assert!(plan.unapplied_paths().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
 }
 
 /// A project has one issue tracker, so a hold on the old one or on the new one holds both.

@@ -414,10 +414,7 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         assert_eq!(open.closed_cause(), None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
-            (
-                whole.has_differences(Strictness::Declared),
-                whole.has_differences(Strictness::Unlisted)
-            ),
+            (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
             (differs, differs)
         );
     }
@@ -484,7 +481,7 @@ fn a_section_follows_the_switch_that_it_needs() {
     assert!(closed.is_section_closed("variables") && !closed.is_section_closed("settings"));
     let whole = Plan::for_test(closed.findings, 1);
     assert_eq!(
-        (whole.has_differences(Strictness::Declared), whole.has_differences(Strictness::Unlisted)),
+        (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
         (false, false)
     );
     // Off and declared on: possible.
@@ -555,8 +552,8 @@ fn unlisted_entries_are_differences_only_by_policy() {
         let whole = Plan::for_test(plan.findings, 1);
         let found = (
             whole.unlisted_count(),
-            whole.has_differences(Strictness::Declared),
-            whole.has_differences(Strictness::Unlisted),
+            whole.differs(Strictness::Declared),
+            whole.differs(Strictness::Unlisted),
         );
         assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
     }
@@ -584,7 +581,7 @@ fn the_strictness_decides_which_notes_are_differences() {
         let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
         let plan = Plan::for_test(findings, 1);
         let differs = [Strictness::Declared, Strictness::Unlisted, Strictness::Unverified]
-            .map(|strictness| plan.has_differences(strictness));
+            .map(|strictness| plan.differs(strictness));
         assert_eq!(differs, [false, strict, unverified], "{reason:?}");
     }
 }

@@ -5,7 +5,7 @@
 mod tests;
 mod wait;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{
     FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered,
@@ -353,7 +353,7 @@ impl<'a> ContainerRun<'a> {
         let (now, id) = (self.now(), self.id.get().copied());
         let mut cache = self.cache.borrow_mut();
         cache.record_response(&self.container, &task.step, request, answer, id, now);
-        self.record_id(Some(&cache.live.presence));
+        self.record_id(&cache.live.presence);
         // The answer to a fork or an import shows only its id.
         if task.next_call == 0 && task.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
@@ -409,7 +409,14 @@ impl<'a> ContainerRun<'a> {
     }
 
     async fn reread_for_tasks(&self, due: Vec<Waiting>) -> FinishedWork {
-        let reading = self.reread_for(due.iter().map(|(_, task, _)| &task.step)).await;
+        let mut sections = BTreeSet::new();
+        for (_, task, _) in &due {
+            match task.step.address.section {
+                Some(section) => drop(sections.insert(section)),
+                None => sections.extend(self.container.section_names()),
+            }
+        }
+        let reading = self.reread(&sections).await;
         let due = due.into_iter().map(|(_, task, reason)| (task, reason));
         FinishedWork::Reread(due.collect(), reading)
     }

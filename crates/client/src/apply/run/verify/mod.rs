@@ -51,7 +51,7 @@ impl ContainerRun<'_> {
     /// read any more.
     fn unsaved_in_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
-        let plan = self.replan_without_resends(&cache.live, self.settings());
+        let plan = self.replan_without_resends(&cache.live);
         let certain = plan.steps.iter().filter(|step| cache.is_up_to_date(&step.address));
         let mismatches = certain.filter_map(|step| self.find_mismatch(step, state));
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
