@@ -320,7 +320,7 @@ impl DriftCollector<'_> {
             return Err("it is declared by a reference, and the live value is not shown");
         };
         let found = live.fields.raw().get(name);
-        let Some(spec) = section.table().get(name) else {
+        let Some(spec) = section.spec(name) else {
             let found = found.cloned().unwrap_or_default();
             if judge::holds_secret(&found, Secrecy::Open) {
                 return Err(UNSAYABLE);

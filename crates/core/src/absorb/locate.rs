@@ -185,7 +185,7 @@ impl Locator<'_> {
         mapping: Option<&Node>,
         fields: &FieldValues,
     ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
-        let specs = self.section.table().specs().iter();
+        let specs = self.section.specs().iter();
         let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA]).collect();
         let mut edits = Vec::new();
         for (keys, value) in fields {
@@ -259,7 +259,7 @@ impl Locator<'_> {
             let Value::Plain(value) = field.value else {
                 return Err(self.refuse("its identity is a reference", Some(field.origin)));
             };
-            let spec = self.section.table().get(name);
+            let spec = self.section.spec(name);
             if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
                 items.push(Item::value(*name, value));
             }

@@ -128,7 +128,7 @@ fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
         let mut field = fields.remove(name).unwrap_or(Value::Plain(Json::Null));
         if let Value::Plain(json) = &mut field {
             set_json(json, inner_keys, value);
-            if let Some(spec) = section.table().get(name) {
+            if let Some(spec) = section.spec(name) {
                 forms::normalise(spec, &mut field);
             }
         } else {

@@ -115,12 +115,12 @@ impl Trace {
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
         names.sort_by_cached_key(|name| {
-            let place = section.table().specs().iter().position(|spec| spec.name == *name);
+            let place = section.specs().iter().position(|spec| spec.name == *name);
             (place.is_none(), place)
         });
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
-            let Some(spec) = section.table().get(name) else {
+            let Some(spec) = section.spec(name) else {
                 extra.push(self.item_at(name, written_json(&field.value), &field.origin));
                 continue;
             };

@@ -55,13 +55,8 @@ pub(super) fn check_parents(all: &DeclaredPaths<'_>, context: &CheckContext, fau
         }
         for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
             if above.scope == Scope::Project {
-                let at = NodePosition::value(&container.origin);
-                let words = words![path = above.path];
-                faults.report_pair(
-                    texts::BELOW_PROJECT,
-                    [at, NodePosition::value(&above.origin)],
-                    words,
-                );
+                let at = [&container.origin, &above.origin];
+                faults.report_values(texts::BELOW_PROJECT, at, words![path = above.path]);
                 continue;
             }
             check_constraints(container, above, faults);
@@ -86,7 +81,7 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
             let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
             let what = of.unique_above(&entry.key).unwrap_or_default();
             let words = words![path = group.path, noun = of.noun, key = first.key, what];
-            faults.report_pair(texts, [&entry.origin, &first.origin].map(NodePosition::key), words);
+            faults.report_keys(texts, [&entry.origin, &first.origin], words);
         }
     }
 }
@@ -107,11 +102,7 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
         };
         if level.number < higher.number {
             let words = words![path = group.path, level = higher.word];
-            faults.report_pair(
-                texts::INHERITED_ACCESS,
-                [&at, &other_at].map(NodePosition::value),
-                words,
-            );
+            faults.report_values(texts::INHERITED_ACCESS, [&at, &other_at], words);
         }
     }
 }
@@ -141,11 +132,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             }) {
                 // They may have been there before.
                 let words = words![setting, path, text = row.text];
-                faults.report_pair(
-                    texts::LOCKED,
-                    [NodePosition::key(&entry.origin), related],
-                    words,
-                );
+                faults.report_key(texts::LOCKED, &entry.origin, words).related(related);
             }
             continue;
         };
@@ -154,14 +141,14 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             continue;
         };
         let words = words![name, setting, path, limit];
-        let at = NodePosition::value(&field.origin);
         if row.how == How::Bounds {
             let most = limit.as_str().map(|most| if value.is_boolean() { "false" } else { most });
             let help =
                 most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
-            faults.report(texts::BEYOND_GROUP, at, words).related(related).help_if(help);
+            let fault = faults.report_value(texts::BEYOND_GROUP, &field.origin, words);
+            fault.related(related).help_if(help);
         } else {
-            faults.report_pair(texts::OVERRULED_BY_GROUP, [at, related], words);
+            faults.report_value(texts::OVERRULED_BY_GROUP, &field.origin, words).related(related);
         }
     }
 }
@@ -179,9 +166,8 @@ fn check_private_start(
     let is_wider =
         field.value.plain().is_some_and(|value| row.contradicts(&"private".into(), value));
     if is_wider && group.create.fields().is_some() {
-        let at = NodePosition::value(&field.origin);
-        let words = words![path = group.path];
-        faults.report_pair(texts::STARTS_PRIVATE, [at, NodePosition::value(&group.origin)], words);
+        let at = [&field.origin, &group.origin];
+        faults.report_values(texts::STARTS_PRIVATE, at, words![path = group.path]);
     }
 }
 
@@ -192,7 +178,7 @@ pub(super) fn check_named_scopes(
     faults: &mut Faults,
 ) {
     for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.section.table().specs() {
+        for spec in section.section.specs() {
             let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
             for (_, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
@@ -209,11 +195,7 @@ pub(super) fn check_named_scopes(
                     path,
                     noun = other.scope.noun()
                 ];
-                faults.report_pair(
-                    texts,
-                    [&field.origin, &other.origin].map(NodePosition::value),
-                    words,
-                );
+                faults.report_values(texts, [&field.origin, &other.origin], words);
             }
         }
     }
@@ -230,9 +212,8 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
             let is_back = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
             // Once, and a project that names itself is another fault.
             if is_back && first < *path {
-                let words = words![name, first];
-                let at = [&source.origin, &other.origin].map(NodePosition::value);
-                faults.report_pair(texts::CIRCULAR, at, words);
+                let at = [&source.origin, &other.origin];
+                faults.report_values(texts::CIRCULAR, at, words![name, first]);
             }
         }
     }
@@ -255,11 +236,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     for ((first, _, first_at), (of, group, at)) in repeats(names) {
         if of.path != first.path {
             let words = words![path = first.path, group];
-            faults.report_pair(
-                texts::SAME_DISPLAY_NAME,
-                [&at, &first_at].map(NodePosition::value),
-                words,
-            );
+            faults.report_values(texts::SAME_DISPLAY_NAME, [&at, &first_at], words);
         }
     }
 }
@@ -268,7 +245,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
 pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults) {
     let mut firsts = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
-        let specs = section.section.table().specs().iter();
+        let specs = section.section.specs().iter();
         for spec in specs.filter(|spec| spec.field.among == Among::Shared) {
             let mut ids = BTreeSet::new();
             for (entry, field) in declared_values(section, spec) {
@@ -281,8 +258,8 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
                 let first = firsts.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
                     let words = words![name = spec.name, noun = section.section.noun];
-                    let at = [&field.origin, &first.origin].map(NodePosition::value);
-                    faults.report_pair(texts::NOT_SHARED, at, words);
+                    let at = [&field.origin, &first.origin];
+                    faults.report_values(texts::NOT_SHARED, at, words);
                 }
             }
         }

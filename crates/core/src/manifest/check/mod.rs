@@ -15,7 +15,7 @@ use jiff::civil::Date;
 
 use super::{
     config::Manages,
-    faults::{Faults, LocatedFault, NodePosition, texts, words},
+    faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
     layer::{Included, LayerRules, Layered},
     parallel::for_each,
     read::document::{self, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
@@ -113,7 +113,7 @@ fn check_invented(
     context: &CheckContext,
     faults: &mut Faults,
 ) {
-    let key = |fault: &LocatedFault<NodePosition>| (fault.at.clone(), fault.code);
+    let key = |fault: &NodeFault| (fault.at.clone(), fault.code);
     let mut reported: BTreeSet<_> = faults.found.iter().map(key).collect();
     for (merged, of_layers) in invented {
         // Rules never include containers outside of `manages`.
@@ -178,7 +178,7 @@ fn repeats<K: Eq + Hash, T: Clone>(
 }
 
 /// A fault of a kind with its place.
-fn place_fault(fault: EntryFault, at: NodePosition) -> LocatedFault<NodePosition> {
+fn place_fault(fault: EntryFault, at: NodePosition) -> NodeFault {
     let EntryFault { severity, code, message, help, .. } = fault;
     let related_label = "the other one";
     LocatedFault {
@@ -214,8 +214,7 @@ impl ContainerCheck<'_> {
         let is_new = create.fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
-            let at = NodePosition::value(&path.origin);
-            let fault = self.faults.report(texts::PATH, at, words![why]);
+            let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
             fault.help_if(path::help(&path.value));
         }
         let mut sections: Vec<_> = sections
@@ -227,7 +226,7 @@ impl ContainerCheck<'_> {
             .collect();
         self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
-            self.faults.report(texts::UNLISTED, NodePosition::key(&policy.origin), words![name]);
+            self.faults.report_key(texts::UNLISTED, &policy.origin, words![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
@@ -252,7 +251,7 @@ impl ContainerCheck<'_> {
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
-                self.faults.report(texts::OUTSIDE, NodePosition::value(&path.origin), words);
+                self.faults.report_value(texts::OUTSIDE, &path.origin, words);
             }
         }
         let holding = manages.matching_entries(&path.value);
@@ -260,11 +259,7 @@ impl ContainerCheck<'_> {
             let name = section.kind.section;
             if !holding.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
-                self.faults.report(
-                    texts::OUTSIDE_SECTION,
-                    NodePosition::key(&section.origin),
-                    words,
-                );
+                self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, words);
             }
         }
     }
@@ -287,14 +282,14 @@ impl ContainerCheck<'_> {
     ) {
         let Some(absent) = life.absent() else { return };
         if self.scope == Scope::Group {
-            self.faults.report(texts::ABSENT_GROUP, NodePosition::value(absent), &[]);
+            self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
             return;
         }
         let former = life.previously.first().map(|former| ("previously", &former.origin));
         let others = sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
-            self.faults.report(texts::BESIDE_ABSENT, NodePosition::key(origin), words![name]);
+            self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
 
@@ -342,8 +337,8 @@ impl ContainerCheck<'_> {
             };
             if conflicts {
                 let words = words![create = create_section.section, name];
-                let at = [&field.origin, &along.origin].map(NodePosition::key);
-                self.faults.report_pair(texts::CREATE_CONFLICT, at, words);
+                let at = [&field.origin, &along.origin];
+                self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
             }
         }
     }
@@ -358,7 +353,7 @@ impl ContainerCheck<'_> {
             let entries = &mut section.entries;
             for entry in entries.extract_if(.., |entry| entry.key.eq_ignore_ascii_case(path)) {
                 if entry.origin.layer > Layer::Profile {
-                    self.faults.report(texts::LISTS_ITSELF, NodePosition::key(&entry.origin), &[]);
+                    self.faults.report_key(texts::LISTS_ITSELF, &entry.origin, &[]);
                 }
             }
         }
@@ -384,13 +379,9 @@ impl ContainerCheck<'_> {
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since
         {
-            let message = format!("`{}` needs release {since} or later", of.section);
-            self.report_release(
-                &message,
-                "take the section out",
-                release,
-                NodePosition::key(&origin),
-            );
+            let what = format!("`{}` needs release {since} or later", of.section);
+            let words = words![what, help = "take the section out", release];
+            self.faults.report_key(texts::RELEASE, &origin, words);
         }
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());

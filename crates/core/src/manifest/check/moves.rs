@@ -12,7 +12,7 @@ use crate::{
     desired::{Container, CreationPolicy, Moves},
     field::{NamedObject, Scope},
     kind::forms,
-    manifest::faults::{Faults, NodePosition, texts, words},
+    manifest::faults::{Faults, texts, words},
     origin::Sourced,
     steps,
     value::Json,
@@ -28,11 +28,10 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut first_claims: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_sound = true;
     for (container, former) in former_paths(containers) {
-        let at = || NodePosition::value(&former.origin);
         let former_path = former.value.to_lowercase();
         let words = words![path = former.value];
         if let Err(why) = path::check(container.scope, &former.value, false) {
-            let fault = faults.report(texts::FORMER_PATH, at(), words![why]);
+            let fault = faults.report_value(texts::FORMER_PATH, &former.origin, words![why]);
             fault.help_if(path::help(&former.value));
             continue;
         }
@@ -45,11 +44,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         let (of, first) = *first_claims.entry(canonical).or_insert((container, former));
         let is_repeated = of.path != container.path || first.value.to_lowercase() == former_path;
         if is_repeated && !std::ptr::eq(first, former) {
-            faults.report_pair(
-                texts::FORMER_OF_TWO,
-                [at(), NodePosition::value(&first.origin)],
-                words,
-            );
+            let at = [&former.origin, &first.origin];
+            faults.report_values(texts::FORMER_OF_TWO, at, words);
         }
         // Each path must have one container only.
         let other = by_path.get(&former_path).filter(|other| {
@@ -57,11 +53,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         });
         if let Some(other) = other {
             let words = words![path = former.value, noun = other.scope.noun()];
-            faults.report_pair(
-                texts::FORMER_DECLARED,
-                [at(), NodePosition::value(&other.origin)],
-                words,
-            );
+            let at = [&former.origin, &other.origin];
+            faults.report_values(texts::FORMER_DECLARED, at, words);
         }
     }
     // Consequences of an impossible former path are not reported.
@@ -87,11 +80,7 @@ fn leads_to_itself(container: &Container, former: &Sourced<Arc<str>>, faults: &m
         }
         _ => return false,
     };
-    faults.report(
-        texts,
-        NodePosition::value(&former.origin),
-        words![noun = container.scope.noun()],
-    );
+    faults.report_value(texts, &former.origin, words![noun = container.scope.noun()]);
     true
 }
 
@@ -112,7 +101,7 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some((_, former)) = first else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
     let words = words![paths = crate::text::listed(&paths)];
-    faults.report(texts::SWAPPED_PATHS, NodePosition::value(&former.origin), words);
+    faults.report_value(texts::SWAPPED_PATHS, &former.origin, words);
 }
 
 /// Reports names of former paths, which become wrong when the path changes: certain in fields that
@@ -124,7 +113,7 @@ fn check_former_names(
     faults: &mut Faults,
 ) {
     if let Some(now) = moves.now(&container.path) {
-        faults.report(texts::MOVED_GROUP, NodePosition::value(&container.origin), words![now]);
+        faults.report_value(texts::MOVED_GROUP, &container.origin, words![now]);
     }
     for section in &container.sections {
         for entry in &section.entries {
@@ -135,7 +124,7 @@ fn check_former_names(
                 }
                 if let Some((now, at)) = moves.now(name).zip(entry.fields.origin(field)) {
                     let words = words![noun = of.noun(), name, now];
-                    faults.report(texts::MOVED_NAME, NodePosition::value(&at), words);
+                    faults.report_value(texts::MOVED_NAME, &at, words);
                 }
             }
             for (field, Sourced { value, origin }) in entry.fields.iter() {
@@ -145,11 +134,7 @@ fn check_former_names(
                 if let Some((former, now)) =
                     former.and_then(|former| Some((former, moves.now(former)?)))
                 {
-                    faults.report(
-                        texts::MOVED_PATH,
-                        NodePosition::value(&origin),
-                        words![former, now],
-                    );
+                    faults.report_value(texts::MOVED_PATH, &origin, words![former, now]);
                 }
             }
         }

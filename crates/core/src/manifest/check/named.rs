@@ -49,8 +49,7 @@ impl ContainerCheck<'_> {
     /// lines. The job that applies may put another file there.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        let variables =
-            container.sections.iter().filter(|of| of.section.table().get("masked").is_some());
+        let variables = container.sections.iter().filter(|of| of.section.spec("masked").is_some());
         for (of, entry) in variables
             .flat_map(|section| section.entries.iter().map(|entry| (section.section, entry)))
         {

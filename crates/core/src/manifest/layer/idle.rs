@@ -79,14 +79,14 @@ impl LayerRules {
             }
             for (name, numbers) in declared {
                 let [with, without] = numbers.each_ref().map(|all| all.load(Ordering::Relaxed));
-                let at = NodePosition::key(&rule.body.unlisted[name].origin);
                 let all = count(with + without, rule.scope.noun());
-                let words = words![name, without, all];
-                if with == 0 {
-                    faults.report(texts::UNLISTED_NOWHERE, at, words);
-                } else if without > 0 {
-                    faults.report(texts::UNLISTED_WITHOUT, at, words);
-                }
+                let texts = match (with, without) {
+                    (0, _) => texts::UNLISTED_NOWHERE,
+                    (_, 0) => continue,
+                    _ => texts::UNLISTED_WITHOUT,
+                };
+                let origin = &rule.body.unlisted[name].origin;
+                faults.report_key(texts, origin, words![name, without, all]);
             }
         }
     }
@@ -99,10 +99,8 @@ pub(super) fn report_idle_param<'u>(
     used: impl IntoIterator<Item = &'u Arc<str>>,
     faults: &mut Faults,
 ) {
-    let fault = faults.report(texts::IDLE_PARAM, NodePosition::key(at), words![param = name]);
-    if let Some(near) = nearest(name, used.into_iter().map(|name| &**name)) {
-        fault.help(format!("did you mean `{near}`?"));
-    }
+    let fault = faults.report_key(texts::IDLE_PARAM, at, words![param = name]);
+    fault.suggest(nearest(name, used.into_iter().map(|name| &**name)));
 }
 
 /// The first container whose path starts with `prefix`. They are in order of their paths.
@@ -164,7 +162,7 @@ fn report_idle_rule(
     let Rule { paths, except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
-        faults.report(texts::IDLE_PROFILE, NodePosition::key(&rule.origin), words![noun, name]);
+        faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
         return;
     }
     let is_matched = |of: &DeclaredContainer| {
@@ -173,7 +171,7 @@ fn report_idle_rule(
     if let Some(except) = except
         && containers.iter().any(|of| is_matched(of))
     {
-        faults.report(texts::IDLE_EXCEPT, NodePosition::key(&except.origin), words![noun]);
+        faults.report_key(texts::IDLE_EXCEPT, &except.origin, words![noun]);
         return;
     }
     let is_above = |glob: &Glob| {

@@ -155,7 +155,7 @@ impl<'m> ContainerMerge<'m> {
         if kind.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
             let entries = text::count(merged.entries.len(), "entry");
             let words = words![name = kind.section, entries];
-            self.faults.report(texts::ADDS_NOTHING, NodePosition::key(origin), words);
+            self.faults.report_key(texts::ADDS_NOTHING, origin, words);
         }
         for part in &section.parts {
             if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
@@ -419,7 +419,7 @@ fn fill_templates(
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> bool {
-    let (json, spec) = (field.value.plain(), of.table().get(name));
+    let (json, spec) = (field.value.plain(), of.spec(name));
     let is_named = field.value.sources().iter().any(Reference::is_template);
     let is_open = json.is_some_and(|json| match spec {
         Some(spec) if !spec.has_secret_rows() => has_template(&spec.schema, json),
@@ -429,7 +429,6 @@ fn fill_templates(
         return true;
     }
     let template = json.map(ToString::to_string).unwrap_or_default();
-    let at = NodePosition::key(&field.origin);
     let fault = match filler.fill_field(of, name, field) {
         Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),
@@ -447,7 +446,7 @@ fn fill_templates(
                 .and_then(|json| list_values(&json).find_map(|json| find_refusal(of, name, json)));
             let Some(why) = why else {
                 if let Some(warning) = find_foreign_braces(&template) {
-                    faults.report(warning, at, &[]);
+                    faults.report_key(warning, &field.origin, &[]);
                 }
                 return true;
             };
@@ -456,7 +455,7 @@ fn fill_templates(
             } else {
                 texts::FILLED_VALUE
             };
-            faults.report(texts, at, words![name, why])
+            faults.report_key(texts, &field.origin, words![name, why])
         }
     };
     fault.label(format!("for `{}`", filler.path()));

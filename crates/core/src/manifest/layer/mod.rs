@@ -139,7 +139,7 @@ fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faul
                 }
                 _ => texts::SHARED_VARIABLE,
             };
-            faults.report(texts, NodePosition::key(origin), words![secret = name, one, other]);
+            faults.report_key(texts, origin, words![secret = name, one, other]);
         }
     }
 }
@@ -154,7 +154,7 @@ fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) 
         let texts = if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };
         for other in others {
             let words = words![noun = first.scope.noun()];
-            let fault = faults.report(texts, NodePosition::value(&other.path.origin), words);
+            let fault = faults.report_value(texts, &other.path.origin, words);
             fault.related(NodePosition::value(&first.path.origin));
             let path = &other.path.value;
             let is_same = first.path.value == *path;

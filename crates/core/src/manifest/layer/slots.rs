@@ -53,7 +53,7 @@ pub(super) fn split_fields(
 ) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
-        let schema = section.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
+        let schema = section.spec(name).map_or(&Json::Null, |spec| &spec.schema);
         let slot = Slot {
             rank,
             names: vec![name.to_owned()],
@@ -70,7 +70,7 @@ pub(super) fn split_fields(
 /// The slot for `names` in an entry of `section`, as the parts of its key.
 pub(super) fn slot_path(section: kind::Section, names: &[String]) -> Vec<String> {
     let Some((field, within)) = names.split_first() else { return Vec::new() };
-    let mut schema = section.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
+    let mut schema = section.spec(field).map_or(&Json::Null, |spec| &spec.schema);
     let mut slot = vec![slot_name(field, schema)];
     for name in within {
         schema = &schema["properties"][name];
@@ -165,7 +165,7 @@ pub(super) fn list_change<'v>(
     name: &str,
     value: &'v Value,
 ) -> Option<[&'v [Json]; 2]> {
-    let of_a_list = section.table().get(name).is_some_and(|spec| is_list(&spec.schema));
+    let of_a_list = section.spec(name).is_some_and(|spec| is_list(&spec.schema));
     let object = value.plain()?.as_object().filter(|_| of_a_list)?;
     let lists =
         CHANGE.map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));

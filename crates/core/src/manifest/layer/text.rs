@@ -21,7 +21,7 @@ use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
     manifest::{
-        faults::{LocatedFault, NodePosition, Texts, Words, texts, words},
+        faults::{LocatedFault, NodeFault, NodePosition, Texts, Words, texts, words},
         read::{
             document::{FilledName, LayerBody},
             layers::BUILT_IN,
@@ -47,7 +47,7 @@ pub(super) struct Filler<'w> {
 /// A template that cannot be filled in.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unfilled {
-    pub(super) fault: Box<LocatedFault<NodePosition>>,
+    pub(super) fault: Box<NodeFault>,
     /// The parameter that is not given, if that is why.
     missing_param: Option<String>,
 }
@@ -297,7 +297,7 @@ impl<'w> Filler<'w> {
             }
             Value::Plain(json) => json,
         };
-        let Some(spec) = section.table().get(name).filter(|spec| !spec.has_secret_rows()) else {
+        let Some(spec) = section.spec(name).filter(|spec| !spec.has_secret_rows()) else {
             *value = self.fill_data(json, origin)?.into();
             return Ok(());
         };

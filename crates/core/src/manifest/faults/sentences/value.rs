@@ -118,8 +118,7 @@ impl Located<'_> {
             return None;
         }
         let mut others = catalogue::everywhere().filter(|of| of.section == self.section);
-        let other =
-            others.find(|of| of.table().get(&key.name).is_some_and(|spec| takes(&spec.schema)));
+        let other = others.find(|of| of.spec(&key.name).is_some_and(|spec| takes(&spec.schema)));
         other.map(|of| of.home.scope)
     }
 
