@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalogue, desired,
     field::{Field, Secrecy},
-    kind::{self, Shape, forms},
+    kind::{Section, Shape, forms},
     origin::Origin,
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
@@ -94,11 +94,7 @@ impl Trace {
     }
 
     /// A list entry with its comment.
-    fn entry_items(
-        &self,
-        section: kind::Section,
-        part: &SectionPart,
-    ) -> (Vec<Item>, Option<String>) {
+    fn entry_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Option<String>) {
         let (mut items, hidden) = self.field_items(section, part);
         let state = match part.state {
             EntryState::Present => None,
@@ -110,7 +106,7 @@ impl Trace {
     }
 
     /// The fields of an entry, and the names of fields that are not shown.
-    fn field_items(&self, section: kind::Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
+    fn field_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
@@ -157,7 +153,7 @@ impl Trace {
     /// A value. In a mapping that several layers may set, each leaf has its own place.
     fn field_item(
         &self,
-        of: kind::Section,
+        of: Section,
         entry: &str,
         names: &[String],
         schema: &Json,

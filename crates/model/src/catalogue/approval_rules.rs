@@ -53,7 +53,7 @@ impl KindRules for ApprovalRules {
 
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let calls = match job.act {
             CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
@@ -82,7 +82,7 @@ impl KindRules for ApprovalRules {
         weaker.chain(users).collect()
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let mut lists = ["users", "groups"].into_iter().filter(|_| is_any(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(EntryFault::of(texts::APPROVERS_OF_ANY, list));

@@ -7,7 +7,7 @@ use super::prelude::*;
 pub(super) struct Archived;
 
 impl KindRules for Archived {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let op = match job.act {
             CallPurpose::Create(declared) | CallPurpose::Change(declared, ..)
                 if declared.is_on("archived") =>

@@ -27,11 +27,7 @@ impl CreationRequests<'_> {
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub(super) fn calls(
-        self,
-        job: &CallContext<'_>,
-        declared: &Fields,
-    ) -> Result<Vec<PlannedCall>, NoCalls> {
+    pub(super) fn calls(self, job: &CallContext<'_>, declared: &Fields) -> Calls {
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within.clone();
         let mut then = Fields::new();

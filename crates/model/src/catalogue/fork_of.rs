@@ -14,7 +14,7 @@ const UPSTREAM: &str = "forked_from_id";
 pub(super) struct ForkRelation;
 
 impl KindRules for ForkRelation {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         match job.act {
             CallPurpose::Create(declared) => Ok(vec![relation_request(job, declared)?.into()]),
             CallPurpose::Remove(live) => Ok(vec![job.remove(live)?.into()]),

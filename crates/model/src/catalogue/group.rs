@@ -29,7 +29,7 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
 pub(super) struct GroupRules;
 
 impl KindRules for GroupRules {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let declared = match job.act {
             CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.

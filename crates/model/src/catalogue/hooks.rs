@@ -57,7 +57,7 @@ impl KindRules for Hooks {
         }
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let previously = declared.list("previously").into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));
@@ -77,7 +77,7 @@ impl KindRules for Hooks {
 
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
             (job.act, job.section.home.operations.edit)
         else {
@@ -120,12 +120,7 @@ fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls>
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.
-pub(super) fn check_url(
-    called: &str,
-    field: &'static str,
-    url: &str,
-    report: &mut dyn FnMut(EntryFault),
-) {
+pub(super) fn check_url(called: &str, field: &'static str, url: &str, report: Reporter<'_>) {
     let Err(why) = validate_url(url) else { return };
     let in_quotes = url.starts_with(['“', '„', '‘', '«']);
     let fault = EntryFault::of(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);

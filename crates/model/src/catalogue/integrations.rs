@@ -54,7 +54,7 @@ impl KindRules for Integrations {
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let Some(slug) = declared.text(SLUG) else { return };
         // Projects have all integrations that there are.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
@@ -91,7 +91,7 @@ impl KindRules for Integrations {
         check_channels(variant, declared, report);
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let mut calls = job.plain()?;
         let is_old =
             matches!(job.release, DetectedRelease::Is(release) if release < INHERITS_SINCE);
@@ -111,12 +111,7 @@ impl KindRules for Integrations {
     }
 }
 
-fn check_recipients(
-    slug: &str,
-    variant: &Variant,
-    declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
-) {
+fn check_recipients(slug: &str, variant: &Variant, declared: &Fields, report: Reporter<'_>) {
     let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
@@ -127,11 +122,7 @@ fn check_recipients(
 }
 
 /// In place of an empty channel for what is confidential, the service shows the other one.
-fn check_channels(
-    variant: &'static Variant,
-    declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
-) {
+fn check_channels(variant: &'static Variant, declared: &Fields, report: Reporter<'_>) {
     let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
     for name in &variant.fields {
         let other =

@@ -39,7 +39,7 @@ impl KindRules for Members {
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let by_separate_calls = ["override", "membership"];
         if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = job.act
             && let Some(level) = declared.plain("access_level")

@@ -18,7 +18,7 @@ const LENDS: &str = "run its pipelines with the rights of the token's user";
 pub(super) struct PipelineSchedules;
 
 impl KindRules for PipelineSchedules {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let inputs = declared.list("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
@@ -48,7 +48,7 @@ impl KindRules for PipelineSchedules {
         is_looked_for.then_some("until the repository has a branch")
     }
 
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         let mut calls = job.plain()?;
         if let CallPurpose::Change(_, live, _) = job.act
             && (owner(live).is_none() || owner(live) != job.names.caller())

@@ -30,7 +30,7 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
 pub(super) struct ProjectRules;
 
 impl KindRules for ProjectRules {
-    fn calls(&self, job: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, job: &CallContext<'_>) -> Calls {
         match job.act {
             CallPurpose::Create(declared) => create(job, declared),
             CallPurpose::Container(Lifecycle::Move(former)) => {
@@ -48,7 +48,7 @@ impl KindRules for ProjectRules {
     }
 
     /// Checks `create:` and `settings:` of one project together.
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
@@ -140,7 +140,7 @@ fn caller_level(permissions: &Json) -> u8 {
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(job: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCall>, NoCalls> {
+fn create(job: &CallContext<'_>, declared: &Fields) -> Calls {
     // Without a namespace, the service would use the caller's: the project would be created in the
     // wrong place.
     let Some(namespace) = &job.target.namespace else { return Err(NoCalls::NotNeeded) };
@@ -153,11 +153,7 @@ fn create(job: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCall>, 
 }
 
 /// Creates a project without contents from elsewhere, except a template of the service.
-fn create_plain(
-    job: &CallContext<'_>,
-    namespace: &LiveNamespace,
-    declared: &Fields,
-) -> Result<Vec<PlannedCall>, NoCalls> {
+fn create_plain(job: &CallContext<'_>, namespace: &LiveNamespace, declared: &Fields) -> Calls {
     let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
@@ -176,7 +172,7 @@ fn create_plain(
 }
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
-fn check_create(declared: &Fields, report: &mut dyn FnMut(EntryFault)) {
+fn check_create(declared: &Fields, report: Reporter<'_>) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name) && declared.flag("use_custom_template") != Some(true) {

@@ -29,7 +29,7 @@ pub(super) fn calls(
     job: &CallContext<'_>,
     namespace: &LiveNamespace,
     declared: &Fields,
-) -> Option<Result<Vec<PlannedCall>, NoCalls>> {
+) -> Option<Calls> {
     let fork = declared.text(FORK_OF);
     let host = HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
     let calls = match (fork, host) {
@@ -51,7 +51,7 @@ fn fork_of(
     namespace: &LiveNamespace,
     upstream: &str,
     declared: &Fields,
-) -> Result<Vec<PlannedCall>, NoCalls> {
+) -> Calls {
     let id = job.names.require(NamedObject::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
@@ -74,7 +74,7 @@ fn import(
     prefix: &str,
     op: Op<Write>,
     declared: &Fields,
-) -> Result<Vec<PlannedCall>, NoCalls> {
+) -> Calls {
     let parent = group_of(&job.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
@@ -119,7 +119,7 @@ fn has_field_below(declared: &Fields, prefix: &str) -> bool {
 pub(super) fn check(
     table: &'static crate::kind::FieldTable,
     declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
+    report: Reporter<'_>,
 ) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(name);

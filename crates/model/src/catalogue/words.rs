@@ -108,10 +108,7 @@ pub fn suggest_field<'k>(
 ) -> Option<&'k str> {
     match alias_in(schema, &[section, ANY], word).map(Meaning::field) {
         Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
-        None => match text::likely_candidates(word, fields)[..] {
-            [only] => Some(only),
-            _ => None,
-        },
+        None => text::likely_candidate(word, fields),
     }
 }
 

@@ -29,6 +29,21 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    /// The severity with this word.
+    pub fn of(word: &str) -> Self {
+        if word == Self::Error.word() { Self::Error } else { Self::Warning }
+    }
+
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
 /// A fault.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,8 +270,7 @@ impl Diagnostics {
 
     /// `2 errors, 1 warning`, with the number for each frequent code; `None` if there are none.
     pub fn summary(&self) -> Option<String> {
-        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")];
-        let counts = counts.into_iter().filter_map(|(severity, noun)| {
+        let counts = [Severity::Error, Severity::Warning].into_iter().filter_map(|severity| {
             let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
             for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
                 *codes.entry(diagnostic.code).or_default() += 1;
@@ -265,8 +279,10 @@ impl Diagnostics {
             let each: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
             match codes.values().max() {
                 None => None,
-                Some(most) if *most <= render::SHOWN => Some(text::count(all, noun)),
-                Some(_) => Some(format!("{} ({})", text::count(all, noun), each.join(", "))),
+                Some(most) if *most <= render::SHOWN => Some(text::count(all, severity.word())),
+                Some(_) => {
+                    Some(format!("{} ({})", text::count(all, severity.word()), each.join(", ")))
+                }
             }
         });
         let counts: Vec<_> = counts.collect();

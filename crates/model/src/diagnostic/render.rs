@@ -46,10 +46,7 @@ pub(super) const SCREEN: usize = 60;
 /// One diagnostic without the text of its line, and the number of others of its code.
 pub(super) fn brief_form(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
-    let severity = match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
+    let severity = severity.word();
     let place = diagnostic.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
     let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
     let help = diagnostic.help.as_ref();
@@ -87,11 +84,12 @@ pub(super) fn render(
     }
     let mut more = rest.len();
     let mut also = Vec::new();
-    let most = if diagnostic.code == GUARD { usize::MAX } else { SHOWN - 1 };
-    for same in rest
+    let alike: Vec<_> = rest
         .chunk_by(|a, b| (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help))
-        .take(most)
-    {
+        .collect();
+    // The last one takes no more room than its number.
+    let is_all = diagnostic.code == GUARD || alike.len() == SHOWN;
+    for same in alike.into_iter().take(if is_all { usize::MAX } else { SHOWN - 1 }) {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
         also.push(short_form(same[0], diagnostic) + &times);
         more -= same.len();

@@ -432,11 +432,6 @@ impl Field {
         self.value_type == ValueType::Expression
     }
 
-    /// True if `scope` has it.
-    pub fn is_in(&self, scope: Scope) -> bool {
-        self.available.is_in(scope)
-    }
-
     /// True if the order of its items does not matter.
     pub fn is_without_order(&self) -> bool {
         let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);

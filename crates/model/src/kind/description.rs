@@ -119,7 +119,7 @@ impl Kind {
     /// An entry in `home` as a mapping.
     pub(super) fn entry(&self, home: &ScopedKind) -> Field {
         let least = matches!(home.place, ReadSource::Optional(_)).then_some(1);
-        let fields = self.fields.iter().filter(|field| field.is_in(home.scope));
+        let fields = self.fields.iter().filter(|field| field.available.is_in(home.scope));
         let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
         let mut keys: Vec<_> = declarable.map(|field| self.field_in(home, field)).collect();
         describe_variants(&mut keys, home.scope);

@@ -41,7 +41,7 @@ use http::HeaderMap;
 use crate::{
     operation::{KeyFilter, Read, Request},
     planted::Bug,
-    value::{Json, Object},
+    value::{self, Json, Object},
 };
 
 pub use error::{Contradiction, PageError};
@@ -160,6 +160,9 @@ enum Position {
     After(u64),
     Cursor(String),
 }
+
+/// The start of the next page, if there is one.
+type NextPosition = Result<Option<Position>, Contradiction>;
 
 /// Whether the next page has entries, according to the pages so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,7 +306,7 @@ impl Pager {
 
     /// Keeps the entries of a page.
     fn keep_entries(&mut self, page: Vec<Object>) -> Result<(), PageError> {
-        self.bytes += page.iter().map(json_size).sum::<usize>();
+        self.bytes += page.iter().map(value::object_size).sum::<usize>();
         if self.bytes > MAX_BYTES {
             return Err(PageError::TooLong("64 MiB of JSON"));
         }
@@ -342,11 +345,7 @@ impl Pager {
 
     /// The start of the page after the one with the entries `self.objects[from..]`; `None` at the
     /// end.
-    fn position_after(
-        &mut self,
-        headers: &HeaderMap,
-        from: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_after(&mut self, headers: &HeaderMap, from: usize) -> NextPosition {
         let headers = Headers::read(headers, self.pages)?;
         self.total_pages = headers.total_pages.or(self.total_pages);
         if self.base.operation.unpaged && headers == Headers::default() {
@@ -360,11 +359,7 @@ impl Pager {
 
     /// The same for a list by keyset. Links only show whether another page follows. The request
     /// continues after the last received id, so no link can skip an entry.
-    fn position_by_id(
-        &mut self,
-        headers: &Headers,
-        from: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_by_id(&mut self, headers: &Headers, from: usize) -> NextPosition {
         for object in &self.objects[from..] {
             let id = object
                 .get("id")
@@ -393,11 +388,7 @@ impl Pager {
     }
 
     /// The same for a list by number, after a page of `entries` entries.
-    fn position_by_number(
-        &mut self,
-        headers: &Headers,
-        entries: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_by_number(&mut self, headers: &Headers, entries: usize) -> NextPosition {
         let page = self.pages;
         if let Some(received) = headers.page.filter(|received| *received != page) {
             let what = format!("requested page {page} of the list, received page {received}");
@@ -441,11 +432,7 @@ impl Pager {
 
     /// The same for a list that the service filters. Totals include filtered entries. If the
     /// headers do not show whether another page follows, it may follow any page with entries.
-    fn position_in_filtered(
-        &mut self,
-        headers: &Headers,
-        entries: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_in_filtered(&mut self, headers: &Headers, entries: usize) -> NextPosition {
         let announced = self.announced_next(headers)?;
         self.keep_total(headers)?;
         let size = self.size.unwrap_or(PER_PAGE) as u64;
@@ -560,19 +547,6 @@ pub fn tells_apart(name: &str, value: &Json) -> bool {
 #[cfg(debug_assertions)]
 pub const fn whole(objects: Vec<Object>) -> Complete<Object> {
     Complete(objects)
-}
-
-/// The approximate size of an object as JSON.
-fn json_size(object: &Object) -> usize {
-    fn of(value: &Json) -> usize {
-        match value {
-            Json::Null | Json::Bool(_) | Json::Number(_) => 5,
-            Json::String(text) => text.len() + 3,
-            Json::Array(items) => items.iter().map(of).sum::<usize>() + 2,
-            Json::Object(object) => json_size(object),
-        }
-    }
-    object.iter().map(|(key, value)| key.len() + 3 + of(value)).sum::<usize>() + 2
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
     diagnostic::{FileName, SourceText},
     origin::Layer,
     text::is_unsafe,
-    value::{Json, Object},
+    value::Json,
     yaml::write::{self as writer, Item},
     yaml::{MappingKey, Node, NodeValue, Parsed},
 };
@@ -30,6 +30,16 @@ pub(super) enum PathStep {
     Key(String),
     /// An item of a list.
     Item(usize),
+}
+
+impl PathStep {
+    /// The node that it leads to from `node`.
+    pub(super) fn follow<'n>(&self, node: &'n Node) -> Option<&'n Node> {
+        match self {
+            Self::Key(name) => written_entry(node, name).map(|(_, value)| value),
+            Self::Item(at) => node.items().get(*at),
+        }
+    }
 }
 
 /// A node in a text.
@@ -72,6 +82,9 @@ pub(super) enum TextEdit {
 /// Ranges of a text, and their replacements.
 type Changes = Vec<(Range<usize>, String)>;
 
+/// The changes of an edit, or why it cannot be made.
+type Edited = Result<Changes, NoEdit>;
+
 /// Why a text cannot be edited, and the byte concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoEdit {
@@ -105,7 +118,7 @@ impl TextEdit {
     }
 
     /// The changes for `text`, whose parsed form is `parsed`.
-    fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
+    fn changes(&self, text: &str, parsed: &Parsed) -> Edited {
         let text = YamlText(text);
         let document = parsed.documents.get(self.at().document);
         let document = document.ok_or_else(|| text.lost(0))?;
@@ -152,11 +165,7 @@ impl YamlText<'_> {
     fn walk<'n>(self, mut node: &'n Node, steps: &[PathStep]) -> Result<&'n Node, NoEdit> {
         for step in steps {
             self.check_written(node)?;
-            let inner = match step {
-                PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
-                PathStep::Item(at) => node.items().get(*at),
-            };
-            node = inner.ok_or_else(|| self.lost(node.span.start))?;
+            node = step.follow(node).ok_or_else(|| self.lost(node.span.start))?;
         }
         Ok(node)
     }
@@ -233,13 +242,7 @@ impl YamlText<'_> {
         vec![(end..end, lines)]
     }
 
-    fn put_value(
-        self,
-        map: &Node,
-        keys: &[String],
-        to: &New,
-        order: &[&str],
-    ) -> Result<Changes, NoEdit> {
+    fn put_value(self, map: &Node, keys: &[String], to: &New, order: &[&str]) -> Edited {
         self.check_written(map)?;
         let Some((name, within)) = keys.split_first() else {
             return Err(self.lost(map.span.start));
@@ -260,13 +263,7 @@ impl YamlText<'_> {
     }
 
     /// Replaces the value of `key` in `map`.
-    fn replace_value(
-        self,
-        map: &Node,
-        key: &MappingKey,
-        value: &Node,
-        to: &New,
-    ) -> Result<Changes, NoEdit> {
+    fn replace_value(self, map: &Node, key: &MappingKey, value: &Node, to: &New) -> Edited {
         let colon = self.after_colon(key);
         let is_nothing = self.is_nothing(key, value);
         let before =
@@ -276,7 +273,7 @@ impl YamlText<'_> {
             return Err(Self::stuck("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
-            let new = writer::inline(&json(to), true);
+            let new = writer::inline(&to.to_json(), true);
             let range =
                 if is_nothing { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_nothing { " " } else { "" };
@@ -329,7 +326,7 @@ impl YamlText<'_> {
 
     /// Changes a block list line by line if the remaining items keep their order, so that comments
     /// stay with their items.
-    fn edit_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
+    fn edit_items(self, list: &Node, new: &[Json]) -> Option<Edited> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
         let is_same =
@@ -359,16 +356,10 @@ impl YamlText<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert_key(
-        self,
-        map: &Node,
-        name: &str,
-        to: &New,
-        order: &[&str],
-    ) -> Result<Changes, NoEdit> {
+    fn insert_key(self, map: &Node, name: &str, to: &New, order: &[&str]) -> Edited {
         if self.is_flow(map) {
             let entry =
-                format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
+                format!("{}: {}", writer::scalar(name, true), writer::inline(&to.to_json(), true));
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.within_brackets(map, last, &entry));
         }
@@ -413,7 +404,7 @@ impl YamlText<'_> {
         entry: &[Item],
         about: Option<&str>,
         order: &[&str],
-    ) -> Result<Changes, NoEdit> {
+    ) -> Edited {
         self.check_written(map)?;
         let written = written_entry(map, key);
         let last = written.and_then(|(_, list)| Some((list, list.items().last()?)));
@@ -426,7 +417,7 @@ impl YamlText<'_> {
         };
         self.check_written(list)?;
         if self.is_flow(list) {
-            let entry = writer::inline(&mapping(entry), true);
+            let entry = writer::inline(&writer::mapping(entry), true);
             return Ok(self.within_brackets(list, Some(self.node_end(last)), &entry));
         }
         let dash = self.item_dash(last);
@@ -437,13 +428,7 @@ impl YamlText<'_> {
     }
 
     /// Removes an item from a list.
-    fn remove_item(
-        self,
-        map: &Node,
-        key: &MappingKey,
-        list: &Node,
-        at: usize,
-    ) -> Result<Changes, NoEdit> {
+    fn remove_item(self, map: &Node, key: &MappingKey, list: &Node, at: usize) -> Edited {
         self.check_written(list)?;
         let items = list.items();
         let item = items.get(at).ok_or_else(|| self.lost(list.span.start))?;
@@ -485,19 +470,6 @@ fn after_key(key: &MappingKey, to: &New, column: usize) -> String {
     let lines = writer::item(&Item::new(&*key.name, to.clone()), column);
     let before = column + writer::scalar(&key.name, false).len() + 1;
     lines[before..].trim_end_matches('\n').to_owned()
-}
-
-/// `node` as JSON, without comments.
-fn json(node: &New) -> Json {
-    match node {
-        New::Value(value) => value.clone(),
-        New::Map(items) => mapping(items),
-        New::List(entries) => entries.iter().map(|(items, _)| mapping(items)).collect(),
-    }
-}
-
-fn mapping(items: &[Item]) -> Json {
-    Json::Object(items.iter().map(|item| (item.key.clone(), json(&item.node))).collect::<Object>())
 }
 
 #[cfg(test)]

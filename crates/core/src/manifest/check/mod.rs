@@ -18,7 +18,9 @@ use super::{
     faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
     layer::{Included, LayerRules, Layered},
     parallel::for_each,
-    read::document::{self, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
+    read::document::{
+        DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity,
+    },
 };
 use crate::{
     catalogue::{
@@ -30,7 +32,7 @@ use crate::{
         PROJECTS, Unlisted,
     },
     field::{Scope, Tier},
-    kind::{self, CollectionTrait, EntryFault, Shape, Spec},
+    kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -66,7 +68,7 @@ pub(super) struct CheckContext {
 impl CheckContext {
     /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
-        self.manages.as_ref().is_none_or(|managed| !managed.matching_entries(path).is_empty())
+        self.manages.as_ref().is_none_or(|managed| managed.holds(path))
     }
 }
 
@@ -109,7 +111,7 @@ type DeclaredPaths<'c> = BTreeMap<String, &'c Container>;
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
 fn check_invented(
-    invented: Vec<(Box<document::DeclaredContainer>, Faults)>,
+    invented: Vec<(Box<DeclaredContainer>, Faults)>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
@@ -133,10 +135,7 @@ pub(super) fn check_included(included: Included, context: &CheckContext) -> (Con
     (Container { brought_in: Some(included.rule_glob), ..container }, faults)
 }
 
-fn check_container(
-    merged: Box<document::DeclaredContainer>,
-    context: &CheckContext,
-) -> (Container, Faults) {
+fn check_container(merged: Box<DeclaredContainer>, context: &CheckContext) -> (Container, Faults) {
     let mut check = ContainerCheck { context, scope: merged.scope, faults: Faults::default() };
     let container = check.convert_container(merged);
     access::check_grantees(&container, &mut check.faults);
@@ -144,7 +143,7 @@ fn check_container(
 }
 
 /// The section of projects that declares what `of` declares for a group.
-fn project_section(of: kind::Section) -> Option<&'static str> {
+fn project_section(of: Section) -> Option<&'static str> {
     let alias = words::alias(&["Project"], of.section).and_then(Meaning::field);
     let mut names = [Some(of.section), alias].into_iter().flatten();
     names.find(|name| catalogue::section(Scope::Project, name).is_some())
@@ -197,8 +196,8 @@ struct ContainerCheck<'c> {
 }
 
 impl ContainerCheck<'_> {
-    fn convert_container(&mut self, merged: Box<document::DeclaredContainer>) -> Container {
-        let document::DeclaredContainer { scope, path, mut life, body, .. } = *merged;
+    fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
+        let DeclaredContainer { scope, path, mut life, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
         self.check_absent(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);
@@ -294,8 +293,8 @@ impl ContainerCheck<'_> {
     }
 
     /// Checks all fields of the create request together.
-    fn check_creation(&mut self, create_section: kind::Section, sections: &[DocumentSection]) {
-        let first_part = |of: kind::Section| {
+    fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
+        let first_part = |of: Section| {
             let section = sections.iter().find(|section| section.kind.section == of.section)?;
             Some((section, section.parts.first()?))
         };
@@ -325,7 +324,7 @@ impl ContainerCheck<'_> {
     /// A section that is part of the creation must be equal to the fields of `create`.
     fn check_create_conflicts(
         &mut self,
-        create_section: kind::Section,
+        create_section: Section,
         create: &SectionPart,
         along: &DocumentSection,
         part: &SectionPart,

@@ -105,9 +105,9 @@ impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
     pub(super) fn new(texts: Texts, at: A, words: Words<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
-        let finding = if severity == "error" { Self::error } else { Self::warning };
+        let severity = Severity::of(severity);
         let help = Some(fill(help, words)).filter(|help| !help.is_empty());
-        Self { related_label, help, ..finding(code, fill(message, words), at) }
+        Self { severity, related_label, help, ..Self::error(code, fill(message, words), at) }
     }
 
     pub(super) fn error(code: &'static str, message: impl Into<String>, at: A) -> Self {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     address::Glob,
     desired::{Declared, PROJECTS, Unlisted},
-    kind::{self, Shape, forms::CONDITION},
+    kind::{Section, Shape, forms::CONDITION, is_list},
     manifest::{
         faults::{Faults, NodePosition, Texts, texts, words},
         read::{
@@ -84,7 +84,7 @@ struct ContainerMerge<'m> {
 
 /// A section during merging.
 struct SectionMerge<'m> {
-    section: kind::Section,
+    section: Section,
     rank: usize,
     origin: Origin,
     entries: BTreeMap<String, MergedEntry<'m>>,
@@ -191,7 +191,7 @@ impl<'m> ContainerMerge<'m> {
 
     fn finish_entry(
         &mut self,
-        section: kind::Section,
+        section: Section,
         key: String,
         entry: MergedEntry<'_>,
     ) -> SectionPart {
@@ -209,7 +209,7 @@ impl<'m> ContainerMerge<'m> {
     /// The fields of `slots`, with every template filled in.
     fn resolve_slots(
         &mut self,
-        of: kind::Section,
+        of: Section,
         slots: BTreeMap<String, Slot>,
         validity: &mut Validity,
     ) -> Declared {
@@ -243,7 +243,7 @@ impl<'m> ContainerMerge<'m> {
     /// Warns about `remove` items that no lower layer adds.
     fn check_removed(
         &mut self,
-        of: kind::Section,
+        of: Section,
         name: &str,
         value: &Value,
         below: Option<&Value>,
@@ -308,7 +308,7 @@ impl<'m> SectionMerge<'m> {
 
 impl<'m> MergedEntry<'m> {
     fn new(
-        section: kind::Section,
+        section: Section,
         layer: LayerPosition,
         part: &SectionPart,
         fields: Cow<'m, Declared>,
@@ -330,7 +330,7 @@ impl<'m> MergedEntry<'m> {
     /// Adds fields.
     fn add_fields(
         &mut self,
-        section: kind::Section,
+        section: Section,
         layer: LayerPosition,
         part: &SectionPart,
         fields: &Declared,
@@ -355,7 +355,7 @@ impl<'m> MergedEntry<'m> {
 /// The identity of `part`, and its fields with the templates of the identity filled in; `None` if
 /// that is a fault.
 pub(super) fn fill_identity<'p>(
-    of: kind::Section,
+    of: Section,
     part: &'p SectionPart,
     filler: &Filler<'_>,
     faults: &mut Faults,
@@ -413,7 +413,7 @@ fn find_foreign_braces(template: &str) -> Option<Texts> {
 
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill_templates(
-    of: kind::Section,
+    of: Section,
     name: &str,
     field: &mut Sourced<Value>,
     filler: &Filler<'_>,
@@ -435,7 +435,7 @@ fn fill_templates(
         Ok(()) if is_named || spec.is_none() => return true,
         Ok(()) => {
             let written = visible_to_schema(&field.value);
-            let is_list = spec.is_some_and(|spec| kind::is_list(&spec.schema));
+            let is_list = spec.is_some_and(|spec| is_list(&spec.schema));
             if is_list
                 && written.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
             {

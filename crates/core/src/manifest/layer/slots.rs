@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::{
     desired::Declared,
     field::Field,
-    kind::{self, is_list},
+    kind::{Section, is_list},
     manifest::read::templates::CHANGE,
     origin::{Origin, Sourced},
-    value::{Json, Object, Value},
+    value::{self, Json, Value},
 };
 
 /// A leaf of a field.
@@ -47,7 +47,7 @@ pub(super) const KEY_SEPARATOR: char = '\0';
 
 /// The leaves of `fields`.
 pub(super) fn split_fields(
-    section: kind::Section,
+    section: Section,
     fields: &Declared,
     rank: usize,
 ) -> BTreeMap<String, Slot> {
@@ -68,7 +68,7 @@ pub(super) fn split_fields(
 }
 
 /// The slot for `names` in an entry of `section`, as the parts of its key.
-pub(super) fn slot_path(section: kind::Section, names: &[String]) -> Vec<String> {
+pub(super) fn slot_path(section: Section, names: &[String]) -> Vec<String> {
     let Some((field, within)) = names.split_first() else { return Vec::new() };
     let mut schema = section.spec(field).map_or(&Json::Null, |spec| &spec.schema);
     let mut slot = vec![slot_name(field, schema)];
@@ -111,7 +111,7 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
 
 /// Adds the leaf of a layer. Ranks must not decrease.
 pub(super) fn add_slot(
-    section: kind::Section,
+    section: Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
     mut added: Slot,
@@ -161,7 +161,7 @@ pub(super) fn add_slot(
 /// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
 /// [...]}`.
 pub(super) fn list_change<'v>(
-    section: kind::Section,
+    section: Section,
     name: &str,
     value: &'v Value,
 ) -> Option<[&'v [Json]; 2]> {
@@ -174,7 +174,7 @@ pub(super) fn list_change<'v>(
 
 /// `value` applied to the value `below` it: `value` itself, unless it changes a list.
 pub(super) fn apply_change(
-    section: kind::Section,
+    section: Section,
     name: &str,
     value: Value,
     below: Option<Value>,
@@ -210,15 +210,7 @@ fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
 pub(super) fn set_value(target: &mut Value, within: &[String], value: Value) {
     match (target, value) {
         (into, value) if within.is_empty() => *into = value,
-        (Value::Plain(into), Value::Plain(json)) => {
-            let within = within.iter().fold(into, |into, name| {
-                if !into.is_object() {
-                    *into = Json::Object(Object::new());
-                }
-                &mut into[name]
-            });
-            *within = json;
-        }
+        (Value::Plain(into), Value::Plain(json)) => value::set_below(into, within, json),
         _ => {}
     }
 }

@@ -7,7 +7,7 @@ use super::{
     Document, DocumentReader,
     document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
     extra, templates,
-    unfilled::Place,
+    unfilled::{Place, is_masked_expression},
 };
 use crate::{
     catalogue::{self, words},
@@ -177,7 +177,9 @@ impl DocumentReader<'_, '_> {
         let mut found = FoundFields::default();
         self.add_fields(section.table(), "", node, &mut found);
         for (key, value) in node.entries() {
-            if let Some(spec) = section.table().get(&key.name) {
+            if let Some(spec) = section.spec(&key.name)
+                && !is_masked_expression(node, value)
+            {
                 self.check_filled(Place::of(spec), key, value, &spec.schema);
             }
         }

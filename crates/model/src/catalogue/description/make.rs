@@ -130,6 +130,21 @@ fn resolve(
     };
     home.parent = parents.map(|parents| parents.parent);
     home.query = path.map(|path| path.listing.clone()).unwrap_or_default();
+    home.names_people = kind
+        .fields
+        .iter()
+        .any(|field| field.available.is_in(home.scope) && requires_members(field))
+        || parents.is_some_and(|parents| parents.section.home.names_people);
+    if home.closed_by.is_empty()
+        && let Some(parents) = parents
+    {
+        home.closed_by.clone_from(&parents.section.home.closed_by);
+    }
+    resolve_addresses(kind, home, path);
+}
+
+/// Resolves what addresses an entry of `home`, and the keys that each row of its list must have.
+fn resolve_addresses(kind: &Kind, home: &mut ScopedKind, path: Option<&EntryPath>) {
     let argument = path.and_then(|path| path.argument);
     let addressed = argument.map(|argument| {
         let added = home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
@@ -147,14 +162,7 @@ fn resolve(
         .chain(is_named.then_some(AddressKey::NAMED))
         .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
-    let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
-    home.names_people = here.clone().any(requires_members)
-        || parents.is_some_and(|parents| parents.section.home.names_people);
-    if home.closed_by.is_empty()
-        && let Some(parents) = parents
-    {
-        home.closed_by.clone_from(&parents.section.home.closed_by);
-    }
+    let here = kind.fields.iter().filter(|field| field.available.is_in(home.scope));
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
     let named = here

@@ -2,7 +2,7 @@
 
 use crate::{
     catalogue::{self, words},
-    kind::{Section, is_list},
+    kind::{Section, is_list, takes_type},
     level::{AccessLevel, LEVELS},
     manifest::mask::may_be_secret,
     secret::judge,
@@ -27,6 +27,11 @@ const SWITCH: [&str; 2] = ["true", "false"];
 
 /// The kind of name in a field that names a user.
 pub(super) const USERNAME: &str = "the username";
+
+/// True if a value of `schema` is `true` or `false`, or perhaps `null`.
+pub(super) fn is_switch(schema: &Json) -> bool {
+    takes_type(schema, "boolean") && !takes_type(schema, "string")
+}
 
 /// The level of access that a word, or a number in quotes, means.
 pub(super) fn parse_level(text: &str) -> Option<&'static str> {
@@ -76,8 +81,9 @@ impl<'d> Located<'d> {
             self.fit_value(name, &properties[name], piece.as_deref()?)
         };
         if names.is_empty() {
-            let fits = |name: &&String| [&key, &text].iter().any(|of| field(name, of).is_some());
-            names.push(properties.keys().find(fits).or(properties.keys().next())?.clone());
+            let mut all = properties.keys();
+            let fitting = all.find(|name| [&key, &text].iter().any(|of| field(name, of).is_some()));
+            names.push(fitting.or(properties.keys().next())?.clone());
         }
         let is_short = of.is_none() && names.len() == 1 && field(&names[0], &text).is_none();
         let (inner, is_pair) = (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
@@ -118,7 +124,7 @@ impl<'d> Located<'d> {
         if !options.is_empty() {
             return options.into_iter().find(|option| option == piece);
         }
-        if schema["type"] == "boolean" {
+        if is_switch(schema) {
             return words::option(piece, SWITCH)
                 .or(SWITCH.into_iter().find(|of| *of == piece))
                 .map(str::to_owned);
@@ -152,7 +158,7 @@ impl<'d> Located<'d> {
             .or_else(|| names.find(has_options))
             .or_else(|| {
                 let mut names = properties.keys().map(String::as_str);
-                names.find(|name| properties[*name]["type"] == "boolean" && fits(name).is_some())
+                names.find(|name| is_switch(&properties[*name]) && fits(name).is_some())
             })?;
         let value = fits(name).unwrap_or_else(|| value_example(&properties[name]));
         Some(format!("{{{name}: {value}}}"))
@@ -233,7 +239,7 @@ pub(super) fn value_example(schema: &Json) -> String {
             format!("[{}]", rows.collect::<Vec<_>>().join(", "))
         }
         _ if is_list(schema) => "[...]".to_owned(),
-        _ if schema["type"] == "boolean" => "true".to_owned(),
+        _ if is_switch(schema) => "true".to_owned(),
         _ if schema["type"] == "integer" => "1".to_owned(),
         _ if AccessLevel::parse(&schema["default"]).is_some() => schema["default"].to_string(),
         _ => "...".to_owned(),
