@@ -34,6 +34,11 @@ pub fn items<'o>(
     object.get(name).and_then(Json::as_array).into_iter().flatten()
 }
 
+/// A scalar as plain text.
+pub fn plain_text(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// The approximate number of bytes of `object` as JSON.
 pub fn object_size(object: &Object) -> usize {
     object.iter().map(|(key, value)| key.len() + 3 + size(value)).sum::<usize>() + 2

@@ -116,9 +116,6 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     }
     let [old, new] = [before, after]
         .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
-    // The service treats a rule without possible approvers as approved.
-    let is_nobody =
-        |lists: [Option<&Vec<Json>>; 2]| lists.iter().all(|list| list.is_some_and(Vec::is_empty));
     if is_nobody(old) {
         return found;
     }
@@ -130,6 +127,11 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
         found.push("leave nobody who may approve");
     }
     found
+}
+
+/// True if nobody is in the lists: the service treats a rule without possible approvers as approved.
+fn is_nobody(lists: [Option<&Vec<Json>>; 2]) -> bool {
+    lists.iter().all(|list| list.is_some_and(Vec::is_empty))
 }
 
 /// The branches that a rule applies to.

@@ -133,9 +133,10 @@ fn find_difference(
 fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return HiddenValues::More };
     let specs = section.specs();
-    let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));
     if parts(section).next().is_some()
-        || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
+        || whole
+            .iter()
+            .any(|(name, value)| is_masked(value) && section.table().by_live_name(name).is_none())
     {
         return HiddenValues::More;
     }

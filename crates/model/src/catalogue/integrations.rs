@@ -121,9 +121,13 @@ fn check_recipients(slug: &str, variant: &Variant, declared: &Fields, report: Re
     }
 }
 
+/// True if a channel has a name.
+fn is_set(value: &Value) -> bool {
+    !value.is_null() && value.text() != Some("")
+}
+
 /// In place of an empty channel for what is confidential, the service shows the other one.
 fn check_channels(variant: &'static Variant, declared: &Fields, report: Reporter<'_>) {
-    let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
     for name in &variant.fields {
         let other =
             name.strip_prefix("confidential_").filter(|channel| channel.ends_with("_channel"));

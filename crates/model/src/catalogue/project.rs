@@ -135,8 +135,9 @@ fn arrival(raw: &Object) -> Option<Arrival> {
 
 /// The caller's highest level of access; 0 means none.
 fn caller_level(permissions: &Json) -> u8 {
-    let level_of = |name| permissions[name]["access_level"].as_u64();
-    let level = level_of("project_access").max(level_of("group_access"));
+    let levels = ["project_access", "group_access"];
+    let levels = levels.map(|name| permissions[name]["access_level"].as_u64());
+    let level = levels.into_iter().max().flatten();
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 

@@ -373,8 +373,10 @@ impl Pager {
         let size = headers.size.unwrap_or(PER_PAGE);
         let next = headers.link.as_ref().and_then(Option::as_ref);
         if entries == 0 {
-            let short = || Err(Contradiction::short(self.pages, entries, size));
-            return next.map_or(Ok(None), |_| short());
+            return match next {
+                Some(_) => Err(Contradiction::short(self.pages, entries, size)),
+                None => Ok(None),
+            };
         }
         let Some(last) = self.last_id else { return Ok(None) };
         if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {

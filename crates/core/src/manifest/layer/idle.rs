@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::rules::{LayerRules, TrackedRule};
+use super::{
+    path_key,
+    rules::{LayerRules, TrackedRule},
+};
 use crate::{
     address::{Glob, is_literal},
     diagnostic::Severity,
@@ -108,11 +111,9 @@ fn find_by_prefix<'c>(
     containers: &'c [Box<DeclaredContainer>],
     prefix: &str,
 ) -> Option<&'c DeclaredContainer> {
-    let (prefix, path) = (prefix.to_lowercase(), |container: &DeclaredContainer| {
-        container.path.value.to_lowercase()
-    });
-    let at = containers.partition_point(|container| path(container) < prefix);
-    containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
+    let prefix = prefix.to_lowercase();
+    let at = containers.partition_point(|container| path_key(container) < prefix);
+    containers.get(at).map(Box::as_ref).filter(|next| path_key(next).starts_with(&prefix))
 }
 
 /// True if one of `containers` that `rule` may be about has this `path`.
@@ -165,11 +166,8 @@ fn report_idle_rule(
         faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
         return;
     }
-    let is_matched = |of: &DeclaredContainer| {
-        of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase())
-    };
     if let Some(except) = except
-        && containers.iter().any(|of| is_matched(of))
+        && containers.iter().any(|of| of.scope == rule.scope && paths.matches(&path_key(of)))
     {
         faults.report_key(texts::IDLE_EXCEPT, &except.origin, words![noun]);
         return;

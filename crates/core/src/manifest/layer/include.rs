@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{LayerRules, Layered, merge_container};
+use super::{LayerRules, Layered, merge_container, path_key};
 use crate::{
     address::Glob,
     catalogue,
@@ -72,7 +72,7 @@ fn merge_rules(
 /// containers of other rules. Paths that are declared are skipped. The result contains the faults.
 pub(super) fn check_invented_paths(rules: &LayerRules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
-        layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
+        layered.containers.iter().map(|container| path_key(container)).collect();
     let mut tested_paths = BTreeSet::new();
     for rule in rules.all() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));

@@ -67,9 +67,7 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced: &[Glob]) -> Laye
             Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }
     }
-    containers.sort_by_cached_key(|container| {
-        (container.path.value.to_lowercase(), container.path.origin.clone())
-    });
+    containers.sort_by_cached_key(|container| (path_key(container), container.path.origin.clone()));
     check_duplicates(&containers, &mut layered.faults);
     let rules = LayerRules::new(rules, &mut layered.faults);
     for (container, trace, faults) in
@@ -144,11 +142,15 @@ fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faul
     }
 }
 
+/// The path in lower case: paths that differ only in case are one.
+fn path_key(container: &DeclaredContainer) -> String {
+    container.path.value.to_lowercase()
+}
+
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
 fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let path = |container: &DeclaredContainer| container.path.value.to_lowercase();
-    for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
+    for declared in containers.chunk_by(|a, b| path_key(a) == path_key(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
         let is_one_scope = others.iter().all(|other| other.scope == first.scope);
         let texts = if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };

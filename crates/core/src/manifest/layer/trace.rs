@@ -292,14 +292,17 @@ impl TracedValue {
         }
     }
 
+    /// True if it is an empty mapping, which sets nothing.
+    fn is_empty(&self) -> bool {
+        self.content == LayerValue::Value(serde_json::json!({}).into())
+    }
+
     /// True if it replaces the value `other` of a lower layer for the same entry.
     fn covers(&self, other: &Self) -> bool {
-        let is_empty =
-            |setting: &Self| setting.content == LayerValue::Value(serde_json::json!({}).into());
         match (&self.content, &other.content) {
             (LayerValue::Value(_), LayerValue::Value(_)) => {
-                (self.slot.starts_with(&other.slot) && !is_empty(other))
-                    || (other.slot.starts_with(&self.slot) && !is_empty(self))
+                (self.slot.starts_with(&other.slot) && !other.is_empty())
+                    || (other.slot.starts_with(&self.slot) && !self.is_empty())
             }
             (LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores, _) => true,
             // A declared entry starts empty if it was absent or unmanaged before.

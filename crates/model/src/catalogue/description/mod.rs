@@ -56,8 +56,9 @@ const FIRST: &str = "create settings variables members shares protected_branches
 /// The kinds that the files of `catalogue` describe, in the order of output.
 fn read() -> Vec<Kind> {
     let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
-    let place = |kind: &Kind| FIRST.split(' ').position(|first| first == kind.section);
-    all.sort_by_key(|kind| place(kind).unwrap_or(usize::MAX));
+    all.sort_by_key(|kind| {
+        FIRST.split(' ').position(|first| first == kind.section).unwrap_or(usize::MAX)
+    });
     all
 }
 

@@ -20,6 +20,7 @@ use crate::{
     value::{self, Fields, Json, Object, Value},
 };
 
+pub use crate::value::plain_text;
 pub use compare::{identify, same};
 pub use request::{
     Encoder, credential, is_hidden, is_masked_in_logs, is_reset, is_secret, naming, require_shown,
@@ -240,11 +241,6 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
 /// The name of the thing with this id, if known.
 fn shown_name(named: NamedObject, id: &Json, names: &Names) -> Option<Json> {
     created_at(id).or_else(|| names.name(named, id.as_u64()?)).map(Json::from)
-}
-
-/// A scalar as plain text.
-pub fn plain_text(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is

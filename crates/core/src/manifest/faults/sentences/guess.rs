@@ -321,9 +321,13 @@ impl Located<'_> {
 
 /// True if one of the two names of switches has a word that forbids what the other one allows.
 fn is_opposite(written: &str, field: &str) -> bool {
-    let has = |name: &str, words: &str| without_words(name, words) != name;
-    has(written, NEGATIONS) != has(field, NEGATIONS)
-        && (has(written, NEGATIONS) || has(written, PERMISSIONS))
+    has_word_of(written, NEGATIONS) != has_word_of(field, NEGATIONS)
+        && (has_word_of(written, NEGATIONS) || has_word_of(written, PERMISSIONS))
+}
+
+/// True if a name has one of these words.
+fn has_word_of(name: &str, words: &str) -> bool {
+    name.split('_').any(|word| words.split(' ').any(|other| other == word))
 }
 
 /// A name without these words.
