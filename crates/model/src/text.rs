@@ -126,6 +126,11 @@ pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str>
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
+/// The candidate that `name` may have been meant to be, if there is only one.
+pub fn likely_candidate<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    if let [only] = likely_candidates(name, candidates)[..] { Some(only) } else { None }
+}
+
 /// True if each word of a name, one of which is no abbreviation, is in the other name.
 fn are_words_within(words: &[String], others: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)

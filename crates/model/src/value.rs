@@ -34,6 +34,36 @@ pub fn items<'o>(
     object.get(name).and_then(Json::as_array).into_iter().flatten()
 }
 
+/// A scalar as plain text.
+pub fn plain_text(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The approximate number of bytes of `object` as JSON.
+pub fn object_size(object: &Object) -> usize {
+    object.iter().map(|(key, value)| key.len() + 3 + size(value)).sum::<usize>() + 2
+}
+
+fn size(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 5,
+        Json::String(text) => text.len() + 3,
+        Json::Array(items) => items.iter().map(size).sum::<usize>() + 2,
+        Json::Object(object) => object_size(object),
+    }
+}
+
+/// Sets `value` below the `names` in `json`. What is no mapping on the way becomes one.
+pub fn set_below(mut json: &mut Json, names: &[String], value: Json) {
+    for name in names {
+        if !json.is_object() {
+            *json = Json::Object(Object::new());
+        }
+        json = &mut json[name.as_str()];
+    }
+    *json = value;
+}
+
 /// All texts in `value`, with the names in mappings.
 pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     let mut pending = vec![(None, value)];

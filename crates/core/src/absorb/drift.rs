@@ -325,7 +325,7 @@ impl DriftCollector<'_> {
             return Err("it is declared by a reference, and the live value is not shown");
         };
         let live_json = live.fields.raw().get(name);
-        let Some(spec) = section.table().get(name) else {
+        let Some(spec) = section.spec(name) else {
             let found = live_json.cloned().unwrap_or_default();
             if judge::contains_secret(&found, Secrecy::Open) {
                 return Err(NOT_EXPRESSIBLE);

@@ -26,6 +26,9 @@ const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 /// The reason if a declaration is not at its recorded place.
 const MOVED_REASON: &str = "it is not written where it was found";
 
+/// Something that is found, or why the goal cannot be edited.
+type Located<T> = Result<T, AbsorbRefusal>;
+
 /// Edits with their files.
 pub(super) type Edits = Vec<(FileName, TextEdit)>;
 
@@ -80,16 +83,12 @@ impl Locator<'_> {
         AbsorbRefusal { origin, ..AbsorbRefusal::new(&self.goal.address, reason) }
     }
 
-    fn open(
-        &self,
-        origin: &Origin,
-        files: &mut SourceFiles<'_>,
-    ) -> Result<Rc<SourceFile>, AbsorbRefusal> {
+    fn open(&self, origin: &Origin, files: &mut SourceFiles<'_>) -> Located<Rc<SourceFile>> {
         files.open(&origin.file).map_err(|reason| self.refuse(reason, Some(origin.clone())))
     }
 
     /// The section in the document of the container itself.
-    fn locate_in_document(&self, file: &SourceFile) -> Result<Location, AbsorbRefusal> {
+    fn locate_in_document(&self, file: &SourceFile) -> Located<Location> {
         let document = file.document_of(&self.container.origin);
         let Some(Location { mapping, .. }) = document else {
             return Err(self.refuse("its document is not where it was", None));
@@ -107,12 +106,7 @@ impl Locator<'_> {
     }
 
     /// The edits at `location` in `file`.
-    fn edit_at(
-        &self,
-        file: &SourceFile,
-        location: &Location,
-        is_covered: bool,
-    ) -> Result<Edits, AbsorbRefusal> {
+    fn edit_at(&self, file: &SourceFile, location: &Location, is_covered: bool) -> Located<Edits> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
             self.edit_list(file, location, is_covered)?
         } else {
@@ -127,7 +121,7 @@ impl Locator<'_> {
         file: &SourceFile,
         location: &Location,
         is_covered: bool,
-    ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
+    ) -> Located<Vec<TextEdit>> {
         let Location { mapping: at, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
@@ -151,11 +145,7 @@ impl Locator<'_> {
     }
 
     /// Edits a section that is not a list, or makes a list empty.
-    fn edit_section(
-        &self,
-        file: &SourceFile,
-        location: &Location,
-    ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
+    fn edit_section(&self, file: &SourceFile, location: &Location) -> Located<Vec<TextEdit>> {
         let Location { mapping: at, key, .. } = location.clone();
         let pointer = at.child(PathStep::Key(key.clone()));
         let written = file.node(&pointer);
@@ -183,8 +173,8 @@ impl Locator<'_> {
         pointer: &Pointer,
         mapping: Option<&Node>,
         fields: &FieldValues,
-    ) -> Result<Vec<TextEdit>, AbsorbRefusal> {
-        let specs = self.section.table().specs().iter();
+    ) -> Located<Vec<TextEdit>> {
+        let specs = self.section.specs().iter();
         let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA]).collect();
         let mut edits = Vec::new();
         for (keys, value) in fields {
@@ -210,7 +200,7 @@ impl Locator<'_> {
         kind: &str,
         keys: &[String],
         value: &Json,
-    ) -> Result<FieldValues, AbsorbRefusal> {
+    ) -> Located<FieldValues> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
         let declared = field.as_ref().and_then(|field| field.value.plain()?.as_array());
         let lists =
@@ -229,7 +219,7 @@ impl Locator<'_> {
         entry: &DesiredEntry,
         fields: &FieldValues,
         files: &mut SourceFiles<'_>,
-    ) -> Result<Edits, AbsorbRefusal> {
+    ) -> Located<Edits> {
         let mut edits = Edits::new();
         for (keys, value) in fields {
             let origin = field_name(keys).and_then(|name| entry.fields.origin(name));
@@ -250,7 +240,7 @@ impl Locator<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity(&self) -> Result<Vec<Item>, AbsorbRefusal> {
+    fn identity(&self) -> Located<Vec<Item>> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.section.identity {
@@ -258,7 +248,7 @@ impl Locator<'_> {
             let Value::Plain(value) = field.value else {
                 return Err(self.refuse("its identity is a reference", Some(field.origin)));
             };
-            let spec = self.section.table().get(name);
+            let spec = self.section.spec(name);
             if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
                 items.push(Item::value(*name, value));
             }

@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use super::edit::{PathStep, Pointer, written_entries, written_entry};
+use super::edit::{PathStep, Pointer, written_entries};
 use crate::{
     diagnostic::{FileName, SourceText},
     origin::{Layer, Origin},
@@ -111,13 +111,8 @@ impl SourceFile {
 
     /// The node at `pointer`.
     pub(super) fn node(&self, pointer: &Pointer) -> Option<&Node> {
-        pointer.steps.iter().try_fold(
-            self.documents.get(pointer.document)?,
-            |node, step| match step {
-                PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
-                PathStep::Item(number) => node.items().get(*number),
-            },
-        )
+        let document = self.documents.get(pointer.document)?;
+        pointer.steps.iter().try_fold(document, |node, step| step.follow(node))
     }
 }
 

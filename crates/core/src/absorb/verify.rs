@@ -13,7 +13,7 @@ use crate::{
         state_value,
     },
     kind::{Section, forms},
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Value},
 };
 
 /// Whether `desired` declares the entry of `goal` as present.
@@ -131,8 +131,8 @@ fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
         let Some((name, inner_keys)) = keys.split_first() else { continue };
         let mut field = fields.remove(name).unwrap_or(Value::Plain(Json::Null));
         if let Value::Plain(json) = &mut field {
-            set_json(json, inner_keys, value);
-            if let Some(spec) = section.table().get(name) {
+            value::set_below(json, inner_keys, value.clone());
+            if let Some(spec) = section.spec(name) {
                 forms::normalise(spec, &mut field);
             }
         } else {
@@ -140,15 +140,4 @@ fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
         }
         fields.insert(name.clone(), field);
     }
-}
-
-/// Sets the value at `keys` in `json`.
-fn set_json(mut json: &mut Json, keys: &[String], value: &Json) {
-    for key in keys {
-        if !json.is_object() {
-            *json = Json::Object(Object::new());
-        }
-        json = &mut json[key.as_str()];
-    }
-    *json = value.clone();
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalogue, desired,
     field::{Field, Secrecy},
-    kind::{self, Shape, forms},
+    kind::{Section, Shape, forms},
     origin::Origin,
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
@@ -98,11 +98,7 @@ impl Trace {
     }
 
     /// A list entry with its comment.
-    fn entry_items(
-        &self,
-        section: kind::Section,
-        part: &SectionPart,
-    ) -> (Vec<Item>, Option<String>) {
+    fn entry_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Option<String>) {
         let (mut items, hidden) = self.field_items(section, part);
         let state = match part.state {
             EntryState::Present => None,
@@ -114,17 +110,17 @@ impl Trace {
     }
 
     /// The fields of an entry, and the names of fields that are not shown.
-    fn field_items(&self, section: kind::Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
+    fn field_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
         names.sort_by_cached_key(|name| {
-            let position = section.table().specs().iter().position(|spec| spec.name == *name);
+            let position = section.specs().iter().position(|spec| spec.name == *name);
             (position.is_none(), position)
         });
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
-            let Some(spec) = section.table().get(name) else {
+            let Some(spec) = section.spec(name) else {
                 extra.push(self.item_at(name, manifest_json(&field.value), &field.origin));
                 continue;
             };
@@ -161,7 +157,7 @@ impl Trace {
     /// A value. In a mapping that several layers may set, each leaf has its own place.
     fn field_item(
         &self,
-        section: kind::Section,
+        section: Section,
         entry: &str,
         names: &[String],
         schema: &Json,

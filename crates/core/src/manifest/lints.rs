@@ -181,9 +181,7 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     if codes::find_code(code).is_none() {
         let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
         let fault = findings.report(texts::NO_CODE, span, &[]);
-        if let Some(near) = likely_candidates(code, &names).first() {
-            fault.help(format!("did you mean `{near}`?"));
-        }
+        fault.suggest(likely_candidates(code, &names).first());
     } else if level == "allow" && FIXED_WARNINGS.contains(&code) {
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    faults::{Faults, HiddenFaults, KeyPart, LocatedFault, MAX_SHOWN_FAULTS, NodePosition},
+    faults::{Faults, HiddenFaults, KeyPart, MAX_SHOWN_FAULTS, NodeFault, NodePosition},
     mask::TextState,
     parallel::map_parallel,
     read::{self, ManifestFile},
@@ -51,11 +51,8 @@ pub(super) fn place_faults(
 
 /// The first faults of each file. A fault in an anchor that is merged into several places counts
 /// once.
-fn limit_faults(
-    mut faults: Vec<LocatedFault<NodePosition>>,
-    counts: &mut Counts,
-) -> Vec<LocatedFault<NodePosition>> {
-    fn key(fault: &LocatedFault<NodePosition>) -> impl Ord {
+fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut Counts) -> Vec<NodeFault> {
+    fn key(fault: &NodeFault) -> impl Ord {
         (&fault.position, fault.severity, fault.code, &fault.message)
     }
     faults.sort_by(|one, other| key(one).cmp(&key(other)));

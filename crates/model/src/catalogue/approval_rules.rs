@@ -53,7 +53,7 @@ impl KindRules for ApprovalRules {
 
     // Without a type, the service creates a rule without users and groups as the rule for any
     // approver.
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let calls = match context.purpose {
             CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES_FIELD) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
@@ -85,7 +85,7 @@ impl KindRules for ApprovalRules {
         weaker.chain(users).collect()
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let mut lists = ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(EntryFault::for_field(texts::APPROVERS_OF_ANY, list));
@@ -119,9 +119,6 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     }
     let [old, new] = [before, after]
         .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
-    // The service treats a rule without possible approvers as approved.
-    let is_nobody =
-        |lists: [Option<&Vec<Json>>; 2]| lists.iter().all(|list| list.is_some_and(Vec::is_empty));
     if is_nobody(old) {
         return found;
     }
@@ -133,6 +130,11 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
         found.push("leave nobody who may approve");
     }
     found
+}
+
+/// True if nobody is in the lists: the service treats a rule without possible approvers as approved.
+fn is_nobody(lists: [Option<&Vec<Json>>; 2]) -> bool {
+    lists.iter().all(|list| list.is_some_and(Vec::is_empty))
 }
 
 /// The branches that a rule applies to.

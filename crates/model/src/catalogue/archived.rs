@@ -7,7 +7,7 @@ use super::prelude::*;
 pub(super) struct Archived;
 
 impl KindRules for Archived {
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let op = match context.purpose {
             CallPurpose::Create(declared) | CallPurpose::Change(declared, ..)
                 if declared.is_on("archived") =>
@@ -24,10 +24,9 @@ impl KindRules for Archived {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let is_writable = |fields: &Object| Some(!fields.get("archived")?.as_bool()?);
-        let effect =
-            Effect::capability(Capability::Writable, is_writable(before), is_writable(after));
-        effect.into_iter().collect()
+        let [before, after] =
+            [before, after].map(|fields| Some(!fields.get("archived")?.as_bool()?));
+        Effect::capability(Capability::Writable, before, after).into_iter().collect()
     }
 }
 

@@ -136,9 +136,10 @@ fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
         return HiddenValues::More;
     };
     let specs = section.specs();
-    let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));
     if child_sections(section).next().is_some()
-        || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
+        || whole
+            .iter()
+            .any(|(name, value)| is_masked(value) && section.table().by_live_name(name).is_none())
     {
         return HiddenValues::More;
     }

@@ -27,47 +27,43 @@ impl CreationRequests<'_> {
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub(super) fn calls(
-        self,
-        context: &CallContext<'_>,
-        declared: &Fields,
-    ) -> Result<Vec<PlannedCall>, NoCalls> {
+    pub(super) fn plan_calls(self, job: &CallContext<'_>, declared: &Fields) -> Calls {
         let naming: Vec<_> = self.base_fields.keys().cloned().collect();
-        let mut post_body = self.base_fields.clone();
-        let mut edit_body = Fields::new();
-        let settings = super::section(context.target.scope, super::settings::SECTION);
+        let mut first = self.base_fields.clone();
+        let mut then = Fields::new();
+        let settings = super::section(job.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let container = context.section.spec(name).map(|_| context.section);
+            let container = job.section.spec(name).map(|_| job.section);
             let Some(section) = container.or(settings) else { continue };
             let is_waiting = section.describe_wait(name, declared, None, true).is_some();
-            if is_waiting || equals_default(context.section, section, name, value) {
+            if is_waiting || equals_default(job.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);
             let takes = self.accepts_with_limits(section, name, declared);
             // A form with a file cannot contain nested values.
             let body = if takes && !matches!(value, Value::File(_)) {
-                &mut post_body
+                &mut first
             } else if field.accepted.includes(WriteRequest::Edit) {
-                &mut edit_body
+                &mut then
             } else {
                 continue;
             };
-            body.extend([Encoder { section, names: context.names }.encode_field(name, value)?]);
+            body.extend([Encoder { section, names: job.names }.encode_field(name, value)?]);
         }
         if let Some(settings) = settings {
-            let encoder = Encoder { section: settings, names: context.names };
-            encoder.add_needed(&mut edit_body, declared, None)?;
+            let encoder = Encoder { section: settings, names: job.names };
+            encoder.add_needed(&mut then, declared, None)?;
         }
         let mut calls = Vec::new();
-        let post = self.post.fields(post_body).naming(naming);
-        for request in std::iter::once(post).chain(edit_requests(context, self.edit, edit_body)) {
+        let post = self.post.fields(first).naming(naming);
+        for request in std::iter::once(post).chain(edit_requests(job, self.edit, then)) {
             let body = request.body_fields();
             let undo_body = settings
                 .zip(body)
                 .map(|(section, body)| limits::switch_off_body(section, body, None));
             calls.push(PlannedCall::from(request));
-            for undo in edit_requests(context, self.edit, undo_body.unwrap_or_default()) {
+            for undo in edit_requests(job, self.edit, undo_body.unwrap_or_default()) {
                 calls.push(PlannedCall { is_undo: true, ..undo.into() });
             }
         }

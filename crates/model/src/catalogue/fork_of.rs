@@ -14,7 +14,7 @@ const UPSTREAM_ARGUMENT: &str = "forked_from_id";
 pub(super) struct ForkRelation;
 
 impl KindRules for ForkRelation {
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         match context.purpose {
             CallPurpose::Create(declared) => Ok(vec![relation_request(context, declared)?.into()]),
             CallPurpose::Remove(live) => Ok(vec![context.remove(live)?.into()]),

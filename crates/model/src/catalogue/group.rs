@@ -29,7 +29,7 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
 pub(super) struct GroupRules;
 
 impl KindRules for GroupRules {
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let declared = match context.purpose {
             CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
@@ -54,7 +54,7 @@ impl KindRules for GroupRules {
             &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
         let edit = operation::GROUP_UPDATE;
         CreationRequests { post, accepts: takes, edit, base_fields: within }
-            .calls(context, declared)
+            .plan_calls(context, declared)
     }
 }
 

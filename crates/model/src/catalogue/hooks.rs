@@ -57,7 +57,7 @@ impl KindRules for Hooks {
         }
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let previously = declared.list("previously").into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));
@@ -80,7 +80,7 @@ impl KindRules for Hooks {
 
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
             (context.purpose, context.section.home.operations.edit)
         else {
@@ -124,18 +124,13 @@ fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls>
     Err(EntryFault::for_field(texts::HEADERS_LOST, "url").into())
 }
 
-/// Reports a URL that the service would refuse to call. `url_noun` names the URL in the message.
-pub(super) fn check_url(
-    url_noun: &str,
-    field: &'static str,
-    url: &str,
-    report: &mut dyn FnMut(EntryFault),
-) {
+/// Reports a URL that the service would refuse to call. `called` is what the message calls it.
+pub(super) fn check_url(called: &str, field: &'static str, url: &str, report: Reporter<'_>) {
     let Err(why) = validate_url(url) else { return };
     let in_quotes = url.starts_with(['“', '„', '‘', '«']);
     let fault =
         EntryFault::for_field(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
-    report(fault.fill("called", url_noun).fill("why", why));
+    report(fault.fill("called", called).fill("why", why));
 }
 
 /// `url` with a final `/` added, or without the one that it has.

@@ -54,7 +54,7 @@ impl KindRules for Integrations {
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let Some(slug) = declared.text(SLUG) else { return };
         // Projects have all integrations that there are.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
@@ -92,7 +92,7 @@ impl KindRules for Integrations {
         check_channels(variant, declared, report);
     }
 
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let mut calls = context.plain_calls()?;
         let is_old =
             matches!(context.release, DetectedRelease::Known(release) if release < INHERITS_SINCE);
@@ -112,12 +112,7 @@ impl KindRules for Integrations {
     }
 }
 
-fn check_recipients(
-    slug: &str,
-    variant: &Variant,
-    declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
-) {
+fn check_recipients(slug: &str, variant: &Variant, declared: &Fields, report: Reporter<'_>) {
     let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
@@ -127,13 +122,13 @@ fn check_recipients(
     }
 }
 
+/// True if a channel has a name.
+fn is_set(value: &Value) -> bool {
+    !value.is_null() && value.text() != Some("")
+}
+
 /// In place of an empty channel for what is confidential, the service shows the other one.
-fn check_channels(
-    variant: &'static Variant,
-    declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
-) {
-    let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
+fn check_channels(variant: &'static Variant, declared: &Fields, report: Reporter<'_>) {
     for name in &variant.fields {
         let other =
             name.strip_prefix("confidential_").filter(|channel| channel.ends_with("_channel"));

@@ -39,7 +39,7 @@ impl KindRules for Members {
         (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
     }
 
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let separate_fields = ["override", "membership"];
         if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = context.purpose
             && let Some(level) = declared.plain("access_level")

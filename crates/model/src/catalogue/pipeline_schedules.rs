@@ -18,7 +18,7 @@ const RIGHTS_RISK: &str = "run its pipelines with the rights of the token's user
 pub(super) struct PipelineSchedules;
 
 impl KindRules for PipelineSchedules {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let inputs = declared.list("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
@@ -52,7 +52,7 @@ impl KindRules for PipelineSchedules {
         needs_branch.then_some("until the repository has a branch")
     }
 
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let mut calls = context.plain_calls()?;
         if let CallPurpose::Change(_, live, _) = context.purpose
             && (owner(live).is_none() || owner(live) != context.names.caller())

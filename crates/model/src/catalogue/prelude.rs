@@ -3,8 +3,8 @@
 pub(super) use crate::{
     field::{Accepted, Compare, Field, NamedObject, Scope, Secrecy, Tier, WriteRequest},
     kind::{
-        CallContext, Capability, Effect, EntryFault, FieldLookup, KindRules, LiveEntry, NoCalls,
-        PlannedCall, Risk, Section, calls::CallPurpose, texts,
+        CallContext, Calls, Capability, Effect, EntryFault, FieldLookup, KindRules, LiveEntry,
+        NoCalls, PlannedCall, Reporter, Risk, Section, calls::CallPurpose, texts,
     },
     operation::{self, Op, Write},
     text,

@@ -30,7 +30,7 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
 pub(super) struct ProjectRules;
 
 impl KindRules for ProjectRules {
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         match context.purpose {
             CallPurpose::Create(declared) => create(context, declared),
             CallPurpose::Container(Lifecycle::Move(former)) => {
@@ -48,7 +48,7 @@ impl KindRules for ProjectRules {
     }
 
     /// Checks `create:` and `settings:` of one project together.
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
@@ -135,12 +135,13 @@ fn import_state(raw: &Object) -> Option<ImportState> {
 
 /// The caller's highest level of access; 0 means none.
 fn caller_level(permissions: &Json) -> u8 {
-    let level_of = |name| permissions[name]["access_level"].as_u64();
-    let level = level_of("project_access").max(level_of("group_access"));
+    let levels = ["project_access", "group_access"];
+    let levels = levels.map(|name| permissions[name]["access_level"].as_u64());
+    let level = levels.into_iter().max().flatten();
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(context: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCall>, NoCalls> {
+fn create(context: &CallContext<'_>, declared: &Fields) -> Calls {
     // Without a namespace, the service would use the caller's: the project would be created in the
     // wrong place.
     let Some(namespace) = &context.target.namespace else { return Err(NoCalls::NotNeeded) };
@@ -153,11 +154,7 @@ fn create(context: &CallContext<'_>, declared: &Fields) -> Result<Vec<PlannedCal
 }
 
 /// Creates a project without contents from elsewhere, except a template of the service.
-fn create_plain(
-    context: &CallContext<'_>,
-    namespace: &LiveNamespace,
-    declared: &Fields,
-) -> Result<Vec<PlannedCall>, NoCalls> {
+fn create_plain(job: &CallContext<'_>, namespace: &LiveNamespace, declared: &Fields) -> Calls {
     let (post, route) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
@@ -167,17 +164,17 @@ fn create_plain(
             (operation::PROJECT_CREATE.request(), WriteRequest::Create)
         }
     };
-    let mut within = context.target.naming();
+    let mut within = job.target.naming();
     if route == WriteRequest::Create {
         within.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     }
     let takes = &|_: &str, field: &Field, _: &str| field.accepted.includes(route);
     CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
-        .calls(context, declared)
+        .plan_calls(job, declared)
 }
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
-fn check_create(declared: &Fields, report: &mut dyn FnMut(EntryFault)) {
+fn check_create(declared: &Fields, report: Reporter<'_>) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name) && declared.flag("use_custom_template") != Some(true) {

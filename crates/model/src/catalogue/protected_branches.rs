@@ -16,7 +16,7 @@ use super::prelude::*;
 pub(super) struct ProtectedBranches;
 
 impl KindRules for ProtectedBranches {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let rows = declared.list(UNPROTECT_FIELD).into_iter().flatten();
         let mut levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         if levels.any(|level| level.number == 0) {
@@ -24,7 +24,7 @@ impl KindRules for ProtectedBranches {
         }
     }
 
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         self.check_right_to_unprotect(context)?;
         match context.purpose {
             CallPurpose::Change(declared, live, changed) if is_replaced(live, changed) => {

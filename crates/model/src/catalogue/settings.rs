@@ -67,7 +67,7 @@ impl KindRules for Settings {
         (is_of_repository && waits()).then_some("until the repository has a branch")
     }
 
-    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, written: bool, report: Reporter<'_>) {
         let config = declared.text("ci_config_path");
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
             report(EntryFault::for_field(texts::CONFIG_PATH, "ci_config_path"));

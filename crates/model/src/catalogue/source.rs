@@ -29,7 +29,7 @@ pub(super) fn calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
     declared: &Fields,
-) -> Option<Result<Vec<PlannedCall>, NoCalls>> {
+) -> Option<Calls> {
     let fork = declared.text(FORK_OF);
     let host = IMPORT_HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
     let calls = match (fork, host) {
@@ -51,7 +51,7 @@ fn create_fork(
     namespace: &LiveNamespace,
     upstream: &str,
     declared: &Fields,
-) -> Result<Vec<PlannedCall>, NoCalls> {
+) -> Calls {
     let id = job.names.require(NamedObject::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.number());
     let parameters = post.operation.parameters();
@@ -65,7 +65,7 @@ fn create_fork(
     let mut within = job.target.naming();
     within.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
-        .calls(job, declared)
+        .plan_calls(job, declared)
 }
 
 /// The request has no visibility: an edit sets it right after.
@@ -75,7 +75,7 @@ fn import(
     prefix: &str,
     op: Op<Write>,
     declared: &Fields,
-) -> Result<Vec<PlannedCall>, NoCalls> {
+) -> Calls {
     let parent = group_of(&job.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
@@ -85,7 +85,7 @@ fn import(
     let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
     let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
     CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
-        .calls(job, declared)
+        .plan_calls(job, declared)
 }
 
 /// The call that copies the members of another project, if `declared` names one.
@@ -121,7 +121,7 @@ fn has_field_below(declared: &Fields, prefix: &str) -> bool {
 pub(super) fn check(
     table: &'static crate::kind::FieldTable,
     declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
+    report: Reporter<'_>,
 ) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(name);

@@ -17,7 +17,7 @@ const HIDDEN_FIELD: &str = "masked_and_hidden";
 pub(super) struct Variables;
 
 impl KindRules for Variables {
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (declared, live, changed) = match context.purpose {
             CallPurpose::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
@@ -62,7 +62,7 @@ impl KindRules for Variables {
         flag.or_else(|| is_file.then_some("a file"))
     }
 
-    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, written: bool, report: Reporter<'_>) {
         let value = declared.text("value");
         let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN_FIELD));
         let is_quoted = value.is_some_and(|value| Reference::find_quoted_start(value).is_some());

@@ -110,10 +110,7 @@ pub fn suggest_field<'k>(
 ) -> Option<&'k str> {
     match find_alias_in(schema, &[section, ANY_SECTION], word).map(Meaning::field) {
         Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
-        None => match text::likely_candidates(word, fields)[..] {
-            [only] => Some(only),
-            _ => None,
-        },
+        None => text::likely_candidate(word, fields),
     }
 }
 

@@ -29,6 +29,21 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    /// The severity with this word.
+    pub fn of(word: &str) -> Self {
+        if word == Self::Error.word() { Self::Error } else { Self::Warning }
+    }
+
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
 /// A fault.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,8 +272,7 @@ impl Diagnostics {
 
     /// `2 errors, 1 warning`, with the number for each frequent code; `None` if there are none.
     pub fn summary(&self) -> Option<String> {
-        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")];
-        let counts = counts.into_iter().filter_map(|(severity, noun)| {
+        let counts = [Severity::Error, Severity::Warning].into_iter().filter_map(|severity| {
             let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
             for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
                 *codes.entry(diagnostic.code).or_default() += 1;
@@ -267,10 +281,14 @@ impl Diagnostics {
             let code_counts: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
             match codes.values().max() {
                 None => None,
-                Some(most) if *most <= render::MAX_SHOWN => Some(text::count(total, noun)),
-                Some(_) => {
-                    Some(format!("{} ({})", text::count(total, noun), code_counts.join(", ")))
+                Some(most) if *most <= render::MAX_SHOWN => {
+                    Some(text::count(total, severity.word()))
                 }
+                Some(_) => Some(format!(
+                    "{} ({})",
+                    text::count(total, severity.word()),
+                    code_counts.join(", ")
+                )),
             }
         });
         let counts: Vec<_> = counts.collect();

@@ -46,10 +46,7 @@ pub(super) const SCREEN_LINES: usize = 60;
 /// One diagnostic without the text of its line, and the number of others of its code.
 pub(super) fn brief_form(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
-    let severity = match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
+    let severity = severity.word();
     let place = diagnostic.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
     let more =
         if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
@@ -88,18 +85,15 @@ pub(super) fn render(
     }
     let mut remaining = others.len();
     let mut other_places = Vec::new();
-    let max_places = if diagnostic.code == GUARD_CODE { usize::MAX } else { MAX_SHOWN - 1 };
-    for equal_diagnostics in others
+    let alike: Vec<_> = others
         .chunk_by(|a, b| (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help))
-        .take(max_places)
-    {
-        let times = if let [_] = equal_diagnostics {
-            String::new()
-        } else {
-            format!(" ({} times)", equal_diagnostics.len())
-        };
-        other_places.push(short_form(equal_diagnostics[0], diagnostic) + &times);
-        remaining -= equal_diagnostics.len();
+        .collect();
+    // The last one takes no more room than its number.
+    let is_all = diagnostic.code == GUARD_CODE || alike.len() == MAX_SHOWN;
+    for same in alike.into_iter().take(if is_all { usize::MAX } else { MAX_SHOWN - 1 }) {
+        let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
+        other_places.push(short_form(same[0], diagnostic) + &times);
+        remaining -= same.len();
     }
     if remaining > 0 {
         other_places.push(format!("and {remaining} more (--full shows all)"));

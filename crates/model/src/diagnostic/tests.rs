@@ -255,6 +255,20 @@ fn equal_faults_at_one_place_are_shown_once() {
     }
 }
 
+/// The number of the others would take as much room as the only one.
+#[test]
+fn no_single_help_is_left_out() {
+    let all = |last: u32| -> Diagnostics {
+        let wrong = |n: u32| {
+            Diagnostic::error("type", "wrong").at_place(place(n)).help(format!("mend {n}"))
+        };
+        (1..=last).map(wrong).collect()
+    };
+    let text = all(4).render(DiagnosticStyle::default());
+    assert!((1..=4).all(|n| text.contains(&format!("mend {n}"))), "{text}");
+    assert!(all(5).render(DiagnosticStyle::default()).contains("and 2 more"));
+}
+
 #[test]
 fn each_refusal_is_shown() {
     let code = |n: usize| {

@@ -432,11 +432,6 @@ impl Field {
         self.value_type == ValueType::Expression
     }
 
-    /// True if `scope` has it.
-    pub fn exists_in(&self, scope: Scope) -> bool {
-        self.available.exists_in(scope)
-    }
-
     /// True if the order of its items does not matter.
     pub fn ignores_order(&self) -> bool {
         let is_compared_as_set =

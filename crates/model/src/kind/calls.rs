@@ -21,6 +21,9 @@ use crate::{
     value::{Fields, Value},
 };
 
+/// The calls of a step in order, at least one, or why there are none.
+pub type Calls = Result<Vec<PlannedCall>, NoCalls>;
+
 /// A call of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedCall {
@@ -207,7 +210,7 @@ impl<'a> CallContext<'a> {
     ///
     /// # Errors
     /// If the entry names something that the service does not have, or cannot be changed.
-    pub fn plain_calls(&self) -> Result<Vec<PlannedCall>, NoCalls> {
+    pub fn plain_calls(&self) -> Calls {
         let calls = match self.purpose {
             CallPurpose::Create(declared) => vec![self.create(declared)?.into()],
             CallPurpose::Remove(live) => vec![self.remove(live)?.into()],
@@ -314,7 +317,7 @@ impl<'a> CallContext<'a> {
         declared: &Fields,
         live: &LiveEntry,
         changed: &[&str],
-    ) -> Result<Vec<PlannedCall>, NoCalls> {
+    ) -> Calls {
         let body = self.encoder().edit_body(declared, live, changed)?;
         let (files, data) = split_files(body);
         let data: Vec<_> = if data.is_empty() {
@@ -340,11 +343,7 @@ impl<'a> CallContext<'a> {
     ///
     /// # Errors
     /// As [`Self::plain_calls`].
-    pub fn replace(
-        &self,
-        declared: &Fields,
-        live: &LiveEntry,
-    ) -> Result<Vec<PlannedCall>, NoCalls> {
+    pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let current_body = self.current_body(live)?;
         let mut new = current_body.clone();
         // The live entry has the id of what its identity names. It may not have been looked up by
@@ -372,7 +371,7 @@ impl<'a> CallContext<'a> {
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn recreate(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn recreate(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let Some(raw) = &live.whole_object else { return Err(NoCalls::NotNeeded) };
         let whole = self.section.read(raw.raw(), FieldSelection::Known);
         let reason = format!("which a new {} would not have", self.section.noun);

@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 use jiff::civil::Date;
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{EntryFault, Section, Spec, Texts, limits::is_on, texts};
+use super::{EntryFault, Reporter, Section, Spec, Texts, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Secrecy, ValueType},
@@ -30,7 +30,7 @@ const CRON_FIELDS: [(&str, u32, u32); 5] = [
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
     /// [rules](super::KindRules::check) of its kind.
-    pub fn check(self, declared: &Fields, is_written: bool, report: &mut dyn FnMut(EntryFault)) {
+    pub fn check(self, declared: &Fields, is_written: bool, report: Reporter<'_>) {
         for (name, value) in declared {
             let Some(spec) = self.spec(name) else { continue };
             if is_written {
@@ -51,12 +51,7 @@ impl Section {
     }
 
     /// Reports invalid regular expressions in `value`, also within a mapping.
-    fn check_expressions(
-        self,
-        spec: &'static Spec,
-        value: &Value,
-        report: &mut dyn FnMut(EntryFault),
-    ) {
+    fn check_expressions(self, spec: &'static Spec, value: &Value, report: Reporter<'_>) {
         let whole_value = (None, spec.field.is_expression(), value.text());
         let parts = spec.parts.iter().map(|field| {
             let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
@@ -89,12 +84,7 @@ impl Section {
     }
 
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
-    fn check_credentials(
-        self,
-        declared: &Fields,
-        reported: Option<&str>,
-        report: &mut dyn FnMut(EntryFault),
-    ) {
+    fn check_credentials(self, declared: &Fields, reported: Option<&str>, report: Reporter<'_>) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.spec(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
@@ -121,6 +111,9 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
             let name = match text {
                 _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
                 _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
+                _ if text.get(..10).is_some_and(|day| day.parse::<Date>().is_ok()) => {
+                    texts::CRON_OF_DATE
+                }
                 _ => texts::CRON,
             };
             Some(EntryFault::for_field(name, spec.name).fill("why", &why))
@@ -133,15 +126,15 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
 }
 
 /// Reports faults of a text, or of a list of who may do something.
-fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(EntryFault)) {
+fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     let (field, compare) = (spec.name, spec.field.compare);
     if value.plain().is_some_and(is_nobody_beside_others) {
         let fault = EntryFault::for_field(texts::NOBODY_BESIDE_OTHERS, field);
         report(EntryFault { inner_key: Some("no_access"), ..fault });
     }
-    let mut items = value.plain().and_then(Json::as_array).into_iter().flatten();
-    let is_joined = |text: &str| text.contains([',', ';']) && !text.contains("://");
-    if items.any(|item| item.as_str().is_some_and(is_joined)) {
+    let items = value.list().into_iter().flatten();
+    let mut items = items.filter_map(Json::as_str);
+    if items.any(|text| text.contains([',', ';']) && !text.contains("://")) {
         report(EntryFault::for_field(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
@@ -181,12 +174,7 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(
 }
 
 /// Reports faults of a value in relation to other fields.
-fn check_relations(
-    spec: &Spec,
-    value: &Value,
-    declared: &Fields,
-    report: &mut dyn FnMut(EntryFault),
-) {
+fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: Reporter<'_>) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let earlier_field = spec.field.relations.not_before;
     let first = earlier_field.and_then(|first| Some((first, declared.get(first)?.text()?)));

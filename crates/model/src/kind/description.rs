@@ -117,9 +117,9 @@ impl Kind {
     }
 
     /// An entry in `home` as a mapping.
-    pub(super) fn entry_field(&self, home: &ScopedKind) -> Field {
-        let min_items = matches!(home.place, ReadSource::Optional(_)).then_some(1);
-        let fields = self.fields.iter().filter(|field| field.exists_in(home.scope));
+    pub(super) fn entry(&self, home: &ScopedKind) -> Field {
+        let least = matches!(home.place, ReadSource::Optional(_)).then_some(1);
+        let fields = self.fields.iter().filter(|field| field.available.exists_in(home.scope));
         let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
         let mut keys: Vec<_> = declarable.map(|field| self.adapt_field(home, field)).collect();
         describe_variants(&mut keys, home.scope);
@@ -127,10 +127,7 @@ impl Kind {
             about: self.about,
             aliases: self.aliases.clone(),
             keys,
-            valid: ValidValues {
-                items: Range { min: min_items, max: None },
-                ..ValidValues::default()
-            },
+            valid: ValidValues { items: Range { min: least, max: None }, ..ValidValues::default() },
             ..Field::default()
         }
     }

@@ -10,6 +10,9 @@ pub(crate) mod texts {
     include!(concat!(env!("OUT_DIR"), "/tables/kind/faults.rs"));
 }
 
+/// Takes the faults of an entry, one by one.
+pub type Reporter<'r> = &'r mut dyn FnMut(EntryFault);
+
 /// A fault of an entry that is found without the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryFault {
@@ -37,7 +40,7 @@ impl EntryFault {
 
     /// The fault of an entry as a whole with these texts.
     pub fn for_entry([severity, code, message, help]: Texts) -> Self {
-        let severity = if severity == "error" { Severity::Error } else { Severity::Warning };
+        let severity = Severity::of(severity);
         let (message, help) = (message.to_owned(), help.to_owned());
         Self { severity, code, field: "", inner_key: None, other_field: None, message, help }
     }

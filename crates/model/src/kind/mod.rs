@@ -45,13 +45,13 @@ use crate::{
 };
 
 pub use crate::field::Risk;
-pub use calls::{CallContext, NoCalls, PlannedCall};
+pub use calls::{CallContext, Calls, NoCalls, PlannedCall};
 pub use description::{
     CollectionTrait, Create, Detail, EditMethod, Kind, Operations, Parent, ScopedKind,
 };
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
-pub use fault::{EntryFault, Texts};
+pub use fault::{EntryFault, Reporter, Texts};
 pub use forms::{are_equal, plain_text};
 pub use live::{
     Facts, Former, ImportState, LiveEntry, LiveFields, LiveNamespace, NamespaceOwner, Target,
@@ -61,7 +61,7 @@ pub use names::{CreatedContainers, Entries, Id, Names};
 pub use property::{property, row};
 pub use reader::{EntryReader, FieldSelection};
 pub use refs::{RefRule, WeakerProtection, find_weaker_protections};
-pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice};
+pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice, takes_type};
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -319,9 +319,7 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static FieldTable {
-        self.home
-            .table
-            .get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry_field(self.home)))))
+        self.home.table.get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.home)))))
     }
 
     /// The fields of an entry, in the order of their description.
@@ -521,13 +519,13 @@ pub trait KindRules: Sync {
     /// Checks a declared entry without the service. Its schema was checked before. A secret is a
     /// reference, or its value if that is known. `written` is false once secrets are resolved;
     /// checks of how a value is written look at [`Value::Plain`] and only if `written` is true.
-    fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(EntryFault)) {}
+    fn check(&self, _declared: &Fields, _written: bool, _report: Reporter<'_>) {}
 
     /// The calls for the purpose of `context`, in order.
     ///
     /// # Errors
     /// The reason, if there are no calls.
-    fn calls(&self, context: &CallContext<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(&self, context: &CallContext<'_>) -> Calls {
         context.plain_calls()
     }
 

@@ -49,8 +49,10 @@ impl Section {
         is_empty: bool,
     ) -> Option<String> {
         let why = self.rules().wait_reason(self, name, declared, live, is_empty).map(str::to_owned);
-        let switch = || find_awaited_field(self.field(name), name, declared, live);
-        why.or_else(|| switch().map(|switch| format!("until `{switch}` is set")))
+        why.or_else(|| {
+            let switch = find_awaited_field(self.field(name), name, declared, live)?;
+            Some(format!("until `{switch}` is set"))
+        })
     }
 }
 

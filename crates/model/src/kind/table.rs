@@ -10,7 +10,7 @@ use crate::{
     level::AccessLevel,
     release::{DetectedRelease, Release},
     text::alternatives,
-    value::{Json, Value},
+    value::{self, Json, Value},
 };
 
 use super::property;
@@ -104,12 +104,14 @@ pub struct Unsupported {
     pub help: String,
 }
 
+/// True if a value of `schema` may have this type.
+pub fn takes_type(schema: &Json, name: &str) -> bool {
+    value::texts(&schema["type"]).any(|taken| taken == name)
+}
+
 /// True if `schema` describes a list.
 pub fn is_list(schema: &Json) -> bool {
-    match &schema["type"] {
-        Json::Array(types) => types.iter().any(|kind| kind == "array"),
-        kind => kind == "array",
-    }
+    takes_type(schema, "array")
 }
 
 /// Every field of a kind, built once from its schema.

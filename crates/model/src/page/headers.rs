@@ -85,17 +85,13 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, Malformed>
             let end = rest[start..].find('>').ok_or(Malformed)? + start;
             let target = &rest[start + 1..end];
             let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
-            let has_relation = |names: &[&str]| {
-                relations(parameters)
-                    .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
-            };
-            if has_relation(&["next"]) {
+            if has_relation(parameters, &["next"]) {
                 let next = PageLink::parse(target)?;
                 if matches!(&found, Some(Some(other)) if *other != next) {
                     return Err(Malformed);
                 }
                 found = Some(Some(next));
-            } else if has_relation(&["first", "prev", "last"]) {
+            } else if has_relation(parameters, &["first", "prev", "last"]) {
                 found = found.or(Some(None));
             }
             rest = after;
@@ -131,6 +127,12 @@ impl PageLink {
         }
         if link == Self::default() { Err(Malformed) } else { Ok(link) }
     }
+}
+
+/// True if the parameters of a link have one of these relations.
+fn has_relation(parameters: &str, names: &[&str]) -> bool {
+    relations(parameters)
+        .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
 }
 
 /// The relations in the parameters of a link, such as `; rel="next last"`.

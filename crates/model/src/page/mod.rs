@@ -41,7 +41,7 @@ use http::HeaderMap;
 use crate::{
     operation::{KeyFilter, Read, Request},
     planted::Bug,
-    value::{Json, Object},
+    value::{self, Json, Object},
 };
 
 pub use error::{Contradiction, PageError};
@@ -160,6 +160,9 @@ enum Position {
     After(u64),
     Cursor(String),
 }
+
+/// The start of the next page, if there is one.
+type NextPosition = Result<Option<Position>, Contradiction>;
 
 /// Whether the next page has entries, according to the pages so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,7 +312,7 @@ impl Pager {
 
     /// Keeps the entries of a page.
     fn keep_entries(&mut self, page: Vec<Object>) -> Result<(), PageError> {
-        self.kept_bytes += page.iter().map(json_size).sum::<usize>();
+        self.kept_bytes += page.iter().map(value::object_size).sum::<usize>();
         if self.kept_bytes > MAX_BYTES {
             return Err(PageError::TooLong("64 MiB of JSON"));
         }
@@ -349,11 +352,7 @@ impl Pager {
 
     /// The start of the page after the one with the entries `self.objects[from..]`; `None` at the
     /// end.
-    fn position_after(
-        &mut self,
-        headers: &HeaderMap,
-        from: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_after(&mut self, headers: &HeaderMap, from: usize) -> NextPosition {
         let headers = Headers::read(headers, self.page_count)?;
         self.total_pages = headers.total_pages.or(self.total_pages);
         if self.base.operation.unpaged && headers == Headers::default() {
@@ -367,11 +366,7 @@ impl Pager {
 
     /// The same for a list by keyset. Links only show whether another page follows. The request
     /// continues after the last received id, so no link can skip an entry.
-    fn position_by_id(
-        &mut self,
-        headers: &Headers,
-        from: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_by_id(&mut self, headers: &Headers, from: usize) -> NextPosition {
         for object in &self.objects[from..] {
             let id = object
                 .get("id")
@@ -388,8 +383,10 @@ impl Pager {
         let size = headers.size.unwrap_or(PER_PAGE);
         let next = headers.link.as_ref().and_then(Option::as_ref);
         if entries == 0 {
-            let short = || Err(Contradiction::short_page(self.page_count, entries, size));
-            return next.map_or(Ok(None), |_| short());
+            return match next {
+                Some(_) => Err(Contradiction::short_page(self.page_count, entries, size)),
+                None => Ok(None),
+            };
         }
         let Some(last) = self.last_id else { return Ok(None) };
         if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
@@ -404,11 +401,7 @@ impl Pager {
     }
 
     /// The same for a list by number, after a page of `entries` entries.
-    fn position_by_number(
-        &mut self,
-        headers: &Headers,
-        entries: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_by_number(&mut self, headers: &Headers, entries: usize) -> NextPosition {
         let page = self.page_count;
         if let Some(received) = headers.page.filter(|received| *received != page) {
             let what = format!("requested page {page} of the list, received page {received}");
@@ -452,11 +445,7 @@ impl Pager {
 
     /// The same for a list that the service filters. Totals include filtered entries. If the
     /// headers do not show whether another page follows, it may follow any page with entries.
-    fn position_in_filtered(
-        &mut self,
-        headers: &Headers,
-        entries: usize,
-    ) -> Result<Option<Position>, Contradiction> {
+    fn position_in_filtered(&mut self, headers: &Headers, entries: usize) -> NextPosition {
         let announced = self.announced_next(headers)?;
         self.keep_total(headers)?;
         let size = self.size.unwrap_or(PER_PAGE) as u64;
@@ -575,19 +564,6 @@ pub fn is_identifying(name: &str, value: &Json) -> bool {
 #[cfg(debug_assertions)]
 pub const fn whole(objects: Vec<Object>) -> Complete<Object> {
     Complete(objects)
-}
-
-/// The approximate size of an object as JSON.
-fn json_size(object: &Object) -> usize {
-    fn value_size(value: &Json) -> usize {
-        match value {
-            Json::Null | Json::Bool(_) | Json::Number(_) => 5,
-            Json::String(text) => text.len() + 3,
-            Json::Array(items) => items.iter().map(value_size).sum::<usize>() + 2,
-            Json::Object(object) => json_size(object),
-        }
-    }
-    object.iter().map(|(key, value)| key.len() + 3 + value_size(value)).sum::<usize>() + 2
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Reference;
+use crate::value::plain_text;
 
 /// Data that may have references to secrets in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,8 +62,7 @@ pub fn reference_parts(json: &Json) -> Option<(&str, String)> {
     let (key, value) = object.iter().next()?;
     let is_reference = ["env", "file", "text"].contains(&&**key);
     let is_scalar = !value.is_object() && !value.is_array();
-    let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    (is_reference && is_scalar).then(|| (&**key, text()))
+    (is_reference && is_scalar).then(|| (&**key, plain_text(value)))
 }
 
 /// True if a reference or a template is written in `json`.

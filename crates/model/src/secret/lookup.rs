@@ -219,12 +219,8 @@ impl Secrets {
     /// [`UnresolvedReference::File`] with the reason; [`UnresolvedReference::OwnToken`] if it contains undrift's token.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let bytes = self.read_bytes(path)?;
-        let reference = Reference::File(path.to_owned());
-        if self.contains_token(&reference, &bytes) {
-            Err(UnresolvedReference::OwnToken(reference))
-        } else {
-            Ok(bytes)
-        }
+        self.refuse_token(&Reference::File(path.to_owned()), &bytes)?;
+        Ok(bytes)
     }
 
     /// Resolves `reference`. The value is redacted from now on, even if it is refused.
@@ -234,8 +230,8 @@ impl Secrets {
             return Err(UnresolvedReference::Empty(reference.clone()));
         }
         self.add_redaction(secret.clone());
-        let is_token = self.contains_token(reference, secret.expose().as_bytes());
-        if is_token { Err(UnresolvedReference::OwnToken(reference.clone())) } else { Ok(secret) }
+        self.refuse_token(reference, secret.expose().as_bytes())?;
+        Ok(secret)
     }
 
     /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
@@ -266,12 +262,8 @@ impl Secrets {
                 })
                 .collect::<Result<String, _>>()?,
         };
-        let is_token = self.contains_token(reference, text.as_bytes());
-        if is_token {
-            Err(UnresolvedReference::OwnToken(reference.clone()))
-        } else {
-            Ok(Secret(text))
-        }
+        self.refuse_token(reference, text.as_bytes())?;
+        Ok(Secret(text))
     }
 
     fn read_reference(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
@@ -306,12 +298,14 @@ impl Secrets {
         read.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
 
-    /// True if `value`, from `reference`, is or contains undrift's own token.
-    fn contains_token(&self, reference: &Reference, value: &[u8]) -> bool {
-        let Some(token) = &self.token else { return false };
+    /// Refuses a `value`, from `reference`, that is or contains undrift's own token.
+    fn refuse_token(&self, reference: &Reference, value: &[u8]) -> Result<(), UnresolvedReference> {
         let root = self.root.as_deref().unwrap_or(Path::new(""));
-        token.is_in(value)
-            || matches!(reference, Reference::File(path) if token.is_from(&root.join(path)))
+        let is_token = self.token.as_ref().is_some_and(|token| {
+            token.is_in(value)
+                || matches!(reference, Reference::File(path) if token.is_from(&root.join(path)))
+        });
+        if is_token { Err(UnresolvedReference::OwnToken(reference.clone())) } else { Ok(()) }
     }
 
     /// True if the environment variable may be used at all. A command line may name more than a

@@ -26,11 +26,11 @@ impl AllowedVariables {
     /// # Errors
     /// What is wrong with a glob.
     pub fn matching<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
-        let glob = |written: S| {
-            Glob::for_names(written.as_ref())
-                .map_err(|why| format!("`{}`: {why}", written.as_ref()))
-        };
-        globs.into_iter().map(glob).collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
+        let globs = globs.into_iter().map(|written| {
+            let written = written.as_ref();
+            Glob::for_names(written).map_err(|why| format!("`{written}`: {why}"))
+        });
+        globs.collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
     /// True if `name` is allowed.

@@ -212,48 +212,47 @@ fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let open = tail.iter().rposition(|byte| *byte == b'{')?;
     let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
-    let c = char::from_u32(hex_value(&tail[open + 1..])?).filter(|_| begins)?;
+    let c = char::from_u32(digits_value(&tail[open + 1..], 16)?).filter(|_| begins)?;
     Some((tail.len() - open + 3, Decoded::Char(c)))
 }
+
+/// The escapes by number: what begins them, how many digits they have, with which base, and whether
+/// the number is a byte.
+const NUMERIC: [(&[u8], usize, u32, bool); 6] = [
+    (b"%", 2, 16, true),
+    (b"\\x", 2, 16, true),
+    (b"\\", 3, 8, true),
+    (b"\\U", 8, 16, false),
+    (b"\\u", 4, 16, false),
+    (b"%u", 4, 16, false),
+];
 
 /// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
 /// `\ud83d\ude00`.
 fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
-    let tail = |length: usize| bytes.get(bytes.len().checked_sub(length)?..);
-    if let Some([b'%', digits @ ..]) = tail(3)
-        && let Some(byte) = hex_value(digits)
+    let (length, number, is_byte) = NUMERIC.iter().find_map(|(start, digits, base, is_byte)| {
+        let length = start.len() + digits;
+        let escape = bytes.get(bytes.len().checked_sub(length)?..)?;
+        Some((length, digits_value(escape.strip_prefix(*start)?, *base)?, *is_byte))
+    })?;
+    if is_byte {
+        return Some((length, Decoded::Byte(u8::try_from(number).ok()?)));
+    }
+    let high = bytes.len().checked_sub(2 * length).map(|at| &bytes[at..bytes.len() - length]);
+    if let Some([b'\\', b'u', high @ ..]) = high
+        && let (Some(high @ 0xd800..=0xdbff), 0xdc00..=0xdfff) = (digits_value(high, 16), number)
     {
-        return Some((3, Decoded::Byte(u8::try_from(byte).ok()?)));
+        let c = 0x1_0000 + ((high & 0x3ff) << 10 | number & 0x3ff);
+        return Some((2 * length, Decoded::Char(char::from_u32(c)?)));
     }
-    if let Some([b'\\', b'x', digits @ ..]) = tail(4) {
-        return Some((4, Decoded::Byte(u8::try_from(hex_value(digits)?).ok()?)));
-    }
-    if let Some([b'\\', digits @ ..]) = tail(4)
-        && digits.iter().all(|digit| matches!(digit, b'0'..=b'7'))
-    {
-        let value = digits.iter().fold(0_u32, |value, digit| value << 3 | u32::from(digit & 7));
-        return Some((4, Decoded::Byte(u8::try_from(value).ok()?)));
-    }
-    if let Some([b'\\', b'U', digits @ ..]) = tail(10) {
-        return Some((10, Decoded::Char(char::from_u32(hex_value(digits)?)?)));
-    }
-    if let Some([b'\\', b'u', high @ .., b'\\', b'u', _, _, _, _]) = tail(12)
-        && let Some(high @ 0xd800..=0xdbff) = hex_value(high)
-        && let Some(low @ 0xdc00..=0xdfff) = hex_value(&bytes[bytes.len() - 4..])
-    {
-        let c = 0x1_0000 + ((high & 0x3ff) << 10 | low & 0x3ff);
-        return Some((12, Decoded::Char(char::from_u32(c)?)));
-    }
-    if let Some([b'\\' | b'%', b'u', digits @ ..]) = tail(6) {
-        return Some((6, Decoded::Char(char::from_u32(hex_value(digits)?)?)));
-    }
-    None
+    Some((length, Decoded::Char(char::from_u32(number)?)))
 }
 
-/// The value of up to eight hexadecimal digits.
-fn hex_value(digits: &[u8]) -> Option<u32> {
-    let all = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
-    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, 16).ok()
+/// The value of up to eight digits with this base.
+fn digits_value(digits: &[u8], base: u32) -> Option<u32> {
+    let all = (1..=8).contains(&digits.len())
+        && digits.iter().all(|digit| char::from(*digit).is_digit(base));
+    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, base).ok()
 }
 
 #[cfg(test)]

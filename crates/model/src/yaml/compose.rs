@@ -66,6 +66,9 @@ struct CountedNode {
     depth: usize,
 }
 
+/// A node, or the fault after which the rest of the document is broken.
+type Composed = Result<CountedNode, YamlFault>;
+
 impl CountedNode {
     /// A collection without its children.
     const fn collection(span: Range<usize>) -> Self {
@@ -126,12 +129,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// The node that `event` starts, at this depth.
-    fn read_node(
-        &mut self,
-        event: Event<'t>,
-        span: Range<usize>,
-        depth: usize,
-    ) -> Result<CountedNode, YamlFault> {
+    fn read_node(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Composed {
         if depth > MAX_DEPTH {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
@@ -162,12 +160,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Ok(counted)
     }
 
-    fn expand_alias(
-        &mut self,
-        id: usize,
-        span: Range<usize>,
-        depth: usize,
-    ) -> Result<CountedNode, YamlFault> {
+    fn expand_alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Composed {
         let Some(target) = self.anchors.get(&id) else {
             return Err(YamlFault::new(texts::ALIAS_OF_ITSELF, span));
         };
@@ -180,7 +173,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Ok(CountedNode { node: Node { data, span }, nodes, bytes, depth: target_depth })
     }
 
-    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Result<CountedNode, YamlFault> {
+    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Composed {
         let mut list = CountedNode::collection(start);
         let mut items = Vec::new();
         loop {
@@ -194,7 +187,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Result<CountedNode, YamlFault> {
+    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Composed {
         let mut map = CountedNode::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let dropped_count = self.dropped.len();

@@ -85,12 +85,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// The tab in the first of the consecutive lines, up to the line of the byte `at`, that are
     /// indented with a tab.
     fn first_tab(&self, at: usize) -> usize {
-        let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
         let mut first = at;
         let mut end = self.text[..at].rfind('\n');
         while let Some(line) = end.map(|end| &self.text[..end]) {
             let start = line.rfind('\n').map_or(0, |end| end + 1);
-            let Some(tab) = line[start..start + indent(&line[start..])].find('\t') else { break };
+            let Some(tab) = line[start..start + indentation(&line[start..])].find('\t') else {
+                break;
+            };
             (first, end) = (start + tab, start.checked_sub(1));
         }
         first
@@ -141,9 +142,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// True if what looks like the value of the key that ends at `key_end` is a comment, as in
     /// `color: #ff0000`.
     pub(super) fn is_commented_out(&self, key_end: usize) -> bool {
-        let on_line = |rest: &'t str| rest.trim_start_matches([' ', '\t']);
-        let value = self.text.get(key_end..).and_then(|rest| on_line(rest).strip_prefix(':'));
-        let comment = value.and_then(|value| on_line(value).strip_prefix('#'));
+        let rest = self.text.get(key_end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        let value = rest.strip_prefix(':').map(|value| value.trim_start_matches([' ', '\t']));
+        let comment = value.and_then(|value| value.strip_prefix('#'));
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
@@ -171,7 +172,6 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             return;
         }
         let start = key.start;
-        let column = |line: &str| line.len() - line.trim_start().len();
         let key_column = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
         let head = lines.next().unwrap_or_default();
@@ -179,14 +179,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let (mut depth, mut is_parted) = (None, false);
         for line in lines.by_ref() {
             let is_blank = line.trim().is_empty();
-            let is_inside = column(line) >= depth.unwrap_or(key_column + 1);
+            let is_inside = indentation(line) >= depth.unwrap_or(key_column + 1);
             if !is_blank && !is_inside {
                 let next =
                     lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
-                let is_beside = column(line) == key_column
-                    && next.is_some_and(|line| column(line) == key_column);
-                let is_comment = line.trim_start().starts_with('#') && column(line) >= key_column;
-                let at = at + column(line);
+                let is_beside = indentation(line) == key_column
+                    && next.is_some_and(|line| indentation(line) == key_column);
+                let is_comment =
+                    line.trim_start().starts_with('#') && indentation(line) >= key_column;
+                let at = at + indentation(line);
                 let fault = match is_comment {
                     true if text.is_empty() => texts::TEXT_COMMENTED_OUT,
                     true if !is_parted && !is_beside => texts::COMMENT_IN_TEXT,
@@ -196,12 +197,17 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 return;
             }
             if !is_blank {
-                depth = depth.or(Some(column(line)));
+                depth = depth.or(Some(indentation(line)));
             }
             is_parted = is_blank;
             at += line.len();
         }
     }
+}
+
+/// The number of blanks and tabs before a line.
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start_matches([' ', '\t']).len()
 }
 
 #[cfg(test)]

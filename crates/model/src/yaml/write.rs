@@ -26,6 +26,22 @@ pub enum OutputNode {
     List(Vec<(Vec<Item>, Option<String>)>),
 }
 
+impl OutputNode {
+    /// The value without comments.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Value(value) => value.clone(),
+            Self::Map(items) => mapping(items),
+            Self::List(entries) => entries.iter().map(|(items, _)| mapping(items)).collect(),
+        }
+    }
+}
+
+/// The mapping of `items` without comments.
+pub fn mapping(items: &[Item]) -> Json {
+    items.iter().map(|item| (item.key.clone(), item.node.to_json())).collect()
+}
+
 /// A key of a mapping with its value and its comments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
@@ -95,6 +111,11 @@ impl OutputLine {
         is_one.then(|| Self { comment: new.or(self.comment), ..self })
     }
 
+    /// True if it fits with its comment.
+    fn fits(&self) -> bool {
+        width(&self.text) <= MAX_LINE_WIDTH && self.has_room(width(&self.text))
+    }
+
     /// True if its comment fits after `column`.
     fn has_room(&self, column: usize) -> bool {
         self.comment.as_ref().is_none_or(|beside| column + width(beside) + 4 <= MAX_LINE_WIDTH)
@@ -103,34 +124,30 @@ impl OutputLine {
 
 /// The lines of a document.
 pub fn document(items: &[Item]) -> String {
-    let mut lines = Vec::new();
-    items.iter().for_each(|item| write_item(&mut lines, item, 0));
-    text(&lines)
+    written(|lines| items.iter().for_each(|item| write_item(lines, item, 0)))
 }
 
 /// The lines of a key with its value, indented by `indent`.
 pub fn item(item: &Item, indent: usize) -> String {
-    let mut lines = Vec::new();
-    write_item(&mut lines, item, indent);
-    text(&lines)
+    written(|lines| write_item(lines, item, indent))
 }
 
 /// The lines of a list entry whose dash is at `indent`.
 pub fn entry(items: &[Item], comment: Option<&str>, indent: usize) -> String {
-    let mut lines = Vec::new();
-    write_entry(&mut lines, items, comment, indent);
-    text(&lines)
+    written(|lines| write_entry(lines, items, comment, indent))
 }
 
-/// The lines with their comments, aligned where possible.
-fn text(lines: &[OutputLine]) -> String {
+/// The lines that `write` adds, with their comments, aligned where possible.
+fn written(write: impl FnOnce(&mut Vec<OutputLine>)) -> String {
+    let mut lines = Vec::new();
+    write(&mut lines);
     let commented = lines.iter().filter(|line| line.comment.is_some());
     let widths = commented.map(|line| (line, width(&line.text)));
     let fitting =
         widths.filter(|(line, width)| *width <= MAX_COMMENT_COLUMN && line.has_room(*width));
     let column = fitting.map(|(_, width)| width).max().unwrap_or_default();
     let mut text = String::new();
-    for line in lines {
+    for line in &lines {
         write_line(&mut text, line, column);
     }
     text
@@ -176,8 +193,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
         let is_short =
             !matches!(&item.node, OutputNode::Map(items) if items.len() > MAX_INLINE_FIELDS);
         let line = flow.with_head(&format!("{key} "));
-        let fits = width(&line.text) <= MAX_LINE_WIDTH && line.has_room(width(&line.text));
-        if (is_short && fits) || is_scalar(&item.node) {
+        if (is_short && line.fits()) || is_scalar(&item.node) {
             out.push(line);
             return;
         }
@@ -220,7 +236,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
 fn write_entry(out: &mut Vec<OutputLine>, items: &[Item], about: Option<&str>, indent: usize) {
     let margin = " ".repeat(indent);
     let line = flow_map(items).map(|flow| flow.with_head(&format!("{margin}- ")));
-    let line = line.filter(|l| width(&l.text) <= MAX_LINE_WIDTH && l.has_room(width(&l.text)));
+    let line = line.filter(OutputLine::fits);
     let comment = about.map(|about| format!("  # {}", crate::text::escape(about)));
     let beside = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
         line.comment.is_none() && width(&line.text) + width(comment) <= MAX_LINE_WIDTH

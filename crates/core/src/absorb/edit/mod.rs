@@ -14,7 +14,7 @@ use crate::{
     diagnostic::{FileName, SourceText},
     origin::Layer,
     text::is_unsafe,
-    value::{Json, Object},
+    value::Json,
     yaml::write::{self as writer, Item},
     yaml::{MappingKey, Node, NodeValue, Parsed},
 };
@@ -32,6 +32,16 @@ pub(super) enum PathStep {
     Key(String),
     /// An item of a list.
     Item(usize),
+}
+
+impl PathStep {
+    /// The node that it leads to from `node`.
+    pub(super) fn follow<'n>(&self, node: &'n Node) -> Option<&'n Node> {
+        match self {
+            Self::Key(name) => written_entry(node, name).map(|(_, value)| value),
+            Self::Item(at) => node.items().get(*at),
+        }
+    }
 }
 
 /// A node in a text.
@@ -74,6 +84,9 @@ pub(super) enum TextEdit {
 /// Ranges of a text, and their replacements.
 type Changes = Vec<(Range<usize>, String)>;
 
+/// The changes of an edit, or why it cannot be made.
+type Edited = Result<Changes, NoEdit>;
+
 /// Why a text cannot be edited, and the byte concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoEdit {
@@ -112,7 +125,7 @@ impl TextEdit {
     }
 
     /// The changes for `text`, whose parsed form is `parsed`.
-    fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
+    fn changes(&self, text: &str, parsed: &Parsed) -> Edited {
         let text = YamlText(text);
         let document = parsed.documents.get(self.at().document);
         let document = document.ok_or_else(|| text.misplaced_error(0))?;
@@ -159,11 +172,7 @@ impl YamlText<'_> {
     fn find_node<'n>(self, mut node: &'n Node, steps: &[PathStep]) -> Result<&'n Node, NoEdit> {
         for step in steps {
             self.check_written(node)?;
-            let inner = match step {
-                PathStep::Key(name) => written_entry(node, name).map(|(_, value)| value),
-                PathStep::Item(at) => node.items().get(*at),
-            };
-            node = inner.ok_or_else(|| self.misplaced_error(node.span.start))?;
+            node = step.follow(node).ok_or_else(|| self.misplaced_error(node.span.start))?;
         }
         Ok(node)
     }
@@ -240,13 +249,7 @@ impl YamlText<'_> {
         vec![(end..end, lines)]
     }
 
-    fn put_value(
-        self,
-        map: &Node,
-        keys: &[String],
-        to: &New,
-        order: &[&str],
-    ) -> Result<Changes, NoEdit> {
+    fn put_value(self, map: &Node, keys: &[String], to: &New, order: &[&str]) -> Edited {
         self.check_written(map)?;
         let Some((name, inner_keys)) = keys.split_first() else {
             return Err(self.misplaced_error(map.span.start));
@@ -267,13 +270,7 @@ impl YamlText<'_> {
     }
 
     /// Replaces the value of `key` in `map`.
-    fn replace_value(
-        self,
-        map: &Node,
-        key: &MappingKey,
-        value: &Node,
-        to: &New,
-    ) -> Result<Changes, NoEdit> {
+    fn replace_value(self, map: &Node, key: &MappingKey, value: &Node, to: &New) -> Edited {
         let colon = self.after_colon(key);
         let is_nothing = self.is_omitted_null(key, value);
         let before =
@@ -283,7 +280,7 @@ impl YamlText<'_> {
             return Err(Self::no_edit("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
-            let new = writer::inline(&to_json(to), true);
+            let new = writer::inline(&to.to_json(), true);
             let range =
                 if is_nothing { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_nothing { " " } else { "" };
@@ -337,7 +334,7 @@ impl YamlText<'_> {
 
     /// Changes a block list line by line if the remaining items keep their order, so that comments
     /// stay with their items.
-    fn edit_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
+    fn edit_items(self, list: &Node, new: &[Json]) -> Option<Edited> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
         let is_same =
@@ -368,16 +365,10 @@ impl YamlText<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert_key(
-        self,
-        map: &Node,
-        name: &str,
-        to: &New,
-        order: &[&str],
-    ) -> Result<Changes, NoEdit> {
+    fn insert_key(self, map: &Node, name: &str, to: &New, order: &[&str]) -> Edited {
         if self.is_flow(map) {
             let entry =
-                format!("{}: {}", writer::scalar(name, true), writer::inline(&to_json(to), true));
+                format!("{}: {}", writer::scalar(name, true), writer::inline(&to.to_json(), true));
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.insert_in_brackets(map, last, &entry));
         }
@@ -422,7 +413,7 @@ impl YamlText<'_> {
         entry: &[Item],
         about: Option<&str>,
         order: &[&str],
-    ) -> Result<Changes, NoEdit> {
+    ) -> Edited {
         self.check_written(map)?;
         let written = written_entry(map, key);
         let last = written.and_then(|(_, list)| Some((list, list.items().last()?)));
@@ -435,7 +426,7 @@ impl YamlText<'_> {
         };
         self.check_written(list)?;
         if self.is_flow(list) {
-            let entry = writer::inline(&mapping_json(entry), true);
+            let entry = writer::inline(&writer::mapping(entry), true);
             return Ok(self.insert_in_brackets(list, Some(self.node_end(last)), &entry));
         }
         let dash = self.dash_before(last.span.start);
@@ -446,13 +437,7 @@ impl YamlText<'_> {
     }
 
     /// Removes an item from a list, or an entry from a mapping.
-    fn remove_item(
-        self,
-        map: &Node,
-        key: &MappingKey,
-        list: &Node,
-        at: usize,
-    ) -> Result<Changes, NoEdit> {
+    fn remove_item(self, map: &Node, key: &MappingKey, list: &Node, at: usize) -> Edited {
         self.check_written(list)?;
         let item =
             self.item_range(list, at).ok_or_else(|| self.misplaced_error(list.span.start))?;
@@ -503,21 +488,6 @@ fn text_after_key(key: &MappingKey, to: &New, column: usize) -> String {
     let lines = writer::item(&Item::new(&*key.name, to.clone()), column);
     let before = column + writer::scalar(&key.name, false).len() + 1;
     lines[before..].trim_end_matches('\n').to_owned()
-}
-
-/// `node` as JSON, without comments.
-fn to_json(node: &New) -> Json {
-    match node {
-        New::Value(value) => value.clone(),
-        New::Map(items) => mapping_json(items),
-        New::List(entries) => entries.iter().map(|(items, _)| mapping_json(items)).collect(),
-    }
-}
-
-fn mapping_json(items: &[Item]) -> Json {
-    Json::Object(
-        items.iter().map(|item| (item.key.clone(), to_json(&item.node))).collect::<Object>(),
-    )
 }
 
 #[cfg(test)]

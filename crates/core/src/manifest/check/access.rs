@@ -37,7 +37,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let group_prefix = format!("{}/", container.path.to_lowercase());
     for section in &container.sections {
         for entry in present_entries(section) {
-            for spec in section.section.table().specs() {
+            for spec in section.section.specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
@@ -52,11 +52,9 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     if is_row || low.level.is_none() {
                         let (noun, level) = (scope.noun(), low.level.unwrap_or_default());
                         let words = words![noun, name = low.name, level];
-                        let at = [
-                            NodePosition::item(&field.origin, name),
-                            NodePosition::value(&low.origin),
-                        ];
-                        faults.report_pair(low.texts, at, words);
+                        let at = NodePosition::item(&field.origin, name);
+                        let fault = faults.report(low.texts, at, words);
+                        fault.related(NodePosition::value(&low.origin));
                     }
                 }
             }
@@ -97,7 +95,7 @@ fn collect_low_access(
     let names = kind.identity.first().and_then(|name| kind.field(name).names);
     let deploy_key = kind.called_by.map(|_| "deploy_key");
     let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
-    let level_field = kind.table().specs().iter().find(|spec| spec.field.is_level());
+    let level_field = kind.specs().iter().find(|spec| spec.field.is_level());
     let low_entries = section.entries.iter().filter_map(|entry| {
         let (mut level, mut origin) = (None, entry.origin.clone());
         let texts = match (entry.state, row_key) {

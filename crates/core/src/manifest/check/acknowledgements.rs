@@ -6,10 +6,11 @@ use crate::{
     desired::{self, Acknowledgement, Guard},
     field::Scope,
     manifest::{
-        faults::{Faults, NodePosition, texts, words},
+        faults::{Faults, texts, words},
         layer::LayerRules,
         read::document::DocumentAcknowledgement,
     },
+    origin::Origin,
     text::nearest,
 };
 
@@ -20,7 +21,7 @@ pub(super) fn check_expiry(
     faults: &mut Faults,
 ) -> Option<Acknowledgement> {
     if let Some(until) = document.until.filter(|until| until.value < context.today) {
-        faults.report(texts::EXPIRED, NodePosition::value(&until.origin), &[]);
+        faults.report_value(texts::EXPIRED, &until.origin, &[]);
     }
     document.content
 }
@@ -36,7 +37,7 @@ pub(super) fn report_unused(
     for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
         if is_idle {
-            check_path(acknowledgement, NodePosition::value(origin), declared, rules, faults);
+            check_path(acknowledgement, origin, declared, rules, faults);
         }
         let path = acknowledgement.selector.pattern().to_lowercase();
         let Some(container) = declared.get(&path) else { continue };
@@ -50,14 +51,14 @@ pub(super) fn report_unused(
             _ => continue,
         };
         let words = words![noun = container.scope.noun()];
-        faults.report_pair(texts, [origin, &container.origin].map(NodePosition::value), words);
+        faults.report_values(texts, [origin, &container.origin], words);
     }
 }
 
 /// Warns about an acknowledgement whose path is neither declared nor included by a rule.
 fn check_path(
     acknowledgement: &Acknowledgement,
-    at: NodePosition,
+    at: &Origin,
     declared: &DeclaredPaths<'_>,
     rules: &LayerRules,
     faults: &mut Faults,
@@ -85,10 +86,8 @@ fn check_path(
         candidates.find(|other| other.to_lowercase().rsplit('/').next() == Some(name))
     });
     let rest = address.get(path.len()..).unwrap_or_default();
-    let fault = faults.report(texts::ACKNOWLEDGES_NOTHING, at, &[]);
-    if let Some(near) = near {
-        fault.help(format!("did you mean `{near}{rest}`?"));
-    }
+    let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, at, &[]);
+    fault.suggest(near.map(|near| format!("{near}{rest}")));
 }
 
 /// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
@@ -104,7 +103,7 @@ pub(super) fn check_addresses(
         let (Some(end), Some(origin)) = (project_length, &acknowledgement.origin) else { continue };
         let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
         let words = words![project = &address[..end], rest];
-        faults.report(texts::INSIDE_PROJECT, NodePosition::value(origin), words);
+        faults.report_value(texts::INSIDE_PROJECT, origin, words);
     }
 }
 

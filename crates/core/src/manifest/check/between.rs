@@ -64,13 +64,8 @@ pub(super) fn check_parents(
         }
         for parent in path.match_indices('/').filter_map(|(at, _)| declared.get(&path[..at])) {
             if parent.scope == Scope::Project {
-                let at = NodePosition::value(&container.origin);
-                let words = words![path = parent.path];
-                faults.report_pair(
-                    texts::BELOW_PROJECT,
-                    [at, NodePosition::value(&parent.origin)],
-                    words,
-                );
+                let at = [&container.origin, &parent.origin];
+                faults.report_values(texts::BELOW_PROJECT, at, words![path = parent.path]);
                 continue;
             }
             check_constraints(container, parent, faults);
@@ -95,7 +90,7 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
             let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
             let what = kind.unique_above(&entry.key).unwrap_or_default();
             let words = words![path = group.path, noun = kind.noun, key = first.key, what];
-            faults.report_pair(texts, [&entry.origin, &first.origin].map(NodePosition::key), words);
+            faults.report_keys(texts, [&entry.origin, &first.origin], words);
         }
     }
 }
@@ -116,11 +111,7 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
         };
         if level.number < higher.number {
             let words = words![path = group.path, level = higher.word];
-            faults.report_pair(
-                texts::INHERITED_ACCESS,
-                [&at, &other_at].map(NodePosition::value),
-                words,
-            );
+            faults.report_values(texts::INHERITED_ACCESS, [&at, &other_at], words);
         }
     }
 }
@@ -151,11 +142,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             }) {
                 // Existing entries stay, so this is only a warning.
                 let words = words![setting, path, text = row.text];
-                faults.report_pair(
-                    texts::LOCKED,
-                    [NodePosition::key(&entry.origin), related],
-                    words,
-                );
+                faults.report_key(texts::LOCKED, &entry.origin, words).related(related);
             }
             continue;
         };
@@ -164,16 +151,16 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             continue;
         };
         let words = words![name, setting, path, limit];
-        let at = NodePosition::value(&field.origin);
         if row.how == ConstraintEffect::Bounds {
             let most = limit
                 .as_str()
                 .map(|max_value| if value.is_boolean() { "false" } else { max_value });
             let help =
                 most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
-            faults.report(texts::BEYOND_GROUP, at, words).related(related).help_if(help);
+            let fault = faults.report_value(texts::BEYOND_GROUP, &field.origin, words);
+            fault.related(related).help_if(help);
         } else {
-            faults.report_pair(texts::OVERRULED_BY_GROUP, [at, related], words);
+            faults.report_value(texts::OVERRULED_BY_GROUP, &field.origin, words).related(related);
         }
     }
 }
@@ -191,9 +178,8 @@ fn check_private_start(
     let is_wider =
         field.value.plain().is_some_and(|value| row.contradicts(&"private".into(), value));
     if is_wider && group.create.all_fields().is_some() {
-        let at = NodePosition::value(&field.origin);
-        let words = words![path = group.path];
-        faults.report_pair(texts::STARTS_PRIVATE, [at, NodePosition::value(&group.origin)], words);
+        let at = [&field.origin, &group.origin];
+        faults.report_values(texts::STARTS_PRIVATE, at, words![path = group.path]);
     }
 }
 
@@ -204,7 +190,7 @@ pub(super) fn check_named_scopes(
     faults: &mut Faults,
 ) {
     for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.section.table().specs() {
+        for spec in section.section.specs() {
             let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
             for (_, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
@@ -221,11 +207,7 @@ pub(super) fn check_named_scopes(
                     path,
                     noun = other.scope.noun()
                 ];
-                faults.report_pair(
-                    texts,
-                    [&field.origin, &other.origin].map(NodePosition::value),
-                    words,
-                );
+                faults.report_values(texts, [&field.origin, &other.origin], words);
             }
         }
     }
@@ -242,9 +224,8 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
             let is_mutual = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
             // Once, and a project that names itself is another fault.
             if is_mutual && first < *path {
-                let words = words![name, first];
-                let at = [&source.origin, &other.origin].map(NodePosition::value);
-                faults.report_pair(texts::CIRCULAR, at, words);
+                let at = [&source.origin, &other.origin];
+                faults.report_values(texts::CIRCULAR, at, words![name, first]);
             }
         }
     }
@@ -267,11 +248,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     for ((first, _, first_at), (container, group, at)) in find_repeats(names) {
         if container.path != first.path {
             let words = words![path = first.path, group];
-            faults.report_pair(
-                texts::SAME_DISPLAY_NAME,
-                [&at, &first_at].map(NodePosition::value),
-                words,
-            );
+            faults.report_values(texts::SAME_DISPLAY_NAME, [&at, &first_at], words);
         }
     }
 }
@@ -280,7 +257,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
 pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults) {
     let mut first_values = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
-        let specs = section.section.table().specs().iter();
+        let specs = section.section.specs().iter();
         for spec in specs.filter(|spec| spec.field.among == Among::Shared) {
             let mut ids = BTreeSet::new();
             for (entry, field) in declared_values(section, spec) {
@@ -293,8 +270,8 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
                 let first = first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
                     let words = words![name = spec.name, noun = section.section.noun];
-                    let at = [&field.origin, &first.origin].map(NodePosition::value);
-                    faults.report_pair(texts::NOT_SHARED, at, words);
+                    let at = [&field.origin, &first.origin];
+                    faults.report_values(texts::NOT_SHARED, at, words);
                 }
             }
         }

@@ -15,6 +15,7 @@ use crate::{
         faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field, texts, words},
         read::document::{EntryState, SectionPart, Validity, identity},
     },
+    origin::Origin,
     text::{alternatives, plural, with_article},
     value::{Fields, Json},
 };
@@ -70,13 +71,8 @@ impl ContainerCheck<'_> {
             }
         });
         let Some(pair) = split else { return false };
-        let at = NodePosition::key(&pair[1].origin);
-        let words = words![noun = section.noun];
-        self.faults.report_pair(
-            texts::SPLIT_ENTRY,
-            [at, NodePosition::key(&pair[0].origin)],
-            words,
-        );
+        let at = [&pair[1].origin, &pair[0].origin];
+        self.faults.report_keys(texts::SPLIT_ENTRY, at, words![noun = section.noun]);
         true
     }
 
@@ -141,7 +137,7 @@ impl ContainerCheck<'_> {
             if !matches!(handle.location, AddressKeyIn::Path(_)) {
                 continue;
             }
-            let specs = section.table().specs().iter();
+            let specs = section.specs().iter();
             let mut specs = specs.filter(|spec| spec.field.live_name() == Some(handle.field));
             let Some((name, text)) =
                 specs.find_map(|spec| Some((spec.name, values.get(spec.name)?.text()?)))
@@ -149,10 +145,7 @@ impl ContainerCheck<'_> {
                 continue;
             };
             if [".", ".."].contains(&text) {
-                let at = part
-                    .fields
-                    .origin(name)
-                    .map_or(NodePosition::key(&part.origin), |at| NodePosition::value(&at));
+                let at = value_position(&part.fields, name, &part.origin);
                 self.faults.report(texts::DOTS, at, words![text]);
             }
         }
@@ -167,7 +160,7 @@ impl ContainerCheck<'_> {
         let identity = identity(section, &|name| part.fields.get(name).map(|field| field.value));
         let glob = Glob::for_names(&identity.name);
         if let Err(why) = &glob {
-            self.faults.report(texts::IDENTITY_GLOB, NodePosition::key(&part.origin), words![why]);
+            self.faults.report_key(texts::IDENTITY_GLOB, &part.origin, words![why]);
         }
         glob.ok()
     }
@@ -175,7 +168,7 @@ impl ContainerCheck<'_> {
     /// An entry with this `state` only declares its identity.
     fn check_identity_only(&mut self, section: Section, part: &SectionPart, state: &str) {
         for (name, field) in part.fields.iter() {
-            let spec = section.table().get(name);
+            let spec = section.spec(name);
             // Fields that are never sent also belong to the identity, such as former URLs of a hook.
             if spec.is_some_and(|spec| {
                 section.identity.contains(&name) || spec.field.accepted == Accepted::Never
@@ -185,25 +178,20 @@ impl ContainerCheck<'_> {
             // Keys below `extra:` may be anything and are not quoted.
             let name = if spec.is_some() { name } else { "extra" };
             let words = words![name, state, noun = section.noun];
-            self.faults.report(texts::NOT_IDENTITY, NodePosition::key(&field.origin), words);
+            self.faults.report_key(texts::NOT_IDENTITY, &field.origin, words);
         }
     }
 
     /// Reports values that the service takes for one entry only, at both places.
     fn check_unique_values(&mut self, section: Section, entries: &[DesiredEntry]) {
-        for spec in section.table().specs().iter().filter(|spec| spec.field.among == Among::Unique)
-        {
+        for spec in section.specs().iter().filter(|spec| spec.field.among == Among::Unique) {
             let values = entries.iter().filter_map(|entry| {
                 let field = entry.fields.get(spec.name)?;
                 Some((field.value.plain()?.to_string(), field.origin))
             });
             for (first, at) in find_repeats(values) {
                 let words = words![nouns = plural(section.noun), name = spec.name];
-                self.faults.report_pair(
-                    texts::SAME_VALUE,
-                    [&at, &first].map(NodePosition::value),
-                    words,
-                );
+                self.faults.report_values(texts::SAME_VALUE, [&at, &first], words);
             }
         }
     }
@@ -242,8 +230,8 @@ impl ContainerCheck<'_> {
         for ((first, _), (entry, is_new)) in find_repeats(urls) {
             if is_new {
                 let words = words![nouns = plural(section.noun)];
-                let at = [&entry.origin, &first.origin].map(NodePosition::key);
-                self.faults.report_pair(texts::NEARLY_THE_SAME, at, words);
+                let at = [&entry.origin, &first.origin];
+                self.faults.report_keys(texts::NEARLY_THE_SAME, at, words);
             }
         }
     }
@@ -326,7 +314,7 @@ impl ContainerCheck<'_> {
     ) {
         let [first, entry] = pair;
         let standard = names.iter().find_map(|name| {
-            let value = section.table().get(name)?.schema.get("default")?.as_str()?;
+            let value = section.spec(name)?.schema.get("default")?.as_str()?;
             let declared = entry.fields.get(name);
             let is_standard = declared.is_none_or(|field| field.value.text() == Some(value));
             is_standard.then(|| format!(": without `{name}` it is `{value}`"))
@@ -378,18 +366,23 @@ fn is_in_every_entry(section: Section, name: &str) -> bool {
 
 /// True if the field `name` has a value that nobody has to write.
 fn has_default(section: Section, name: &str) -> bool {
-    section.table().get(name).is_some_and(Spec::has_default)
+    section.spec(name).is_some_and(Spec::has_default)
 }
 
-/// The place of the field `name` of an entry, or else of its start.
+/// The position of the field `name` of an entry at `start`; of its start if it lacks the field.
+fn value_position(fields: &Declared, name: &str, start: &Origin) -> NodePosition {
+    let field = fields.origin(name);
+    field.map_or_else(|| NodePosition::key(start), |field| NodePosition::value(&field))
+}
+
+/// The position of the field `name` of `entry`, or of its start.
 fn field_position(entry: &DesiredEntry, name: &str) -> NodePosition {
-    let field = entry.fields.origin(name);
-    field.map_or_else(|| NodePosition::key(&entry.origin), |field| NodePosition::value(&field))
+    value_position(&entry.fields, name, &entry.origin)
 }
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.
 fn rename_deprecated_keys(section: Section, fields: Declared) -> Declared {
-    let is_mapping = |name: &str| section.table().get(name).filter(|spec| spec.is_mapping());
+    let is_mapping = |name: &str| section.spec(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| is_mapping(name).is_some()) {
         return fields;
     }

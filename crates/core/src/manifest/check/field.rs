@@ -8,13 +8,12 @@ use super::{ContainerCheck, is_below, path};
 use crate::{
     desired::Declared,
     field::{Field, NamedObject, Required, Tier, ValueType, is_on},
-    kind::{Section, Spec, needs, replacement_advice},
+    kind::{Section, Spec, Unsupported, needs, replacement_advice},
     manifest::{
         config,
         faults::{KeyPart, NodePosition, texts, words},
     },
-    origin::{Origin, Sourced},
-    release::Release,
+    origin::Sourced,
     secret::{RESERVED_PREFIXES, Reference, is_reserved},
     text::alternatives,
     value::{Json, Value},
@@ -28,12 +27,18 @@ impl ContainerCheck<'_> {
             for reference in field.value.sources() {
                 self.check_reference(name, &reference, NodePosition::key(&field.origin));
             }
-            let Some(spec) = section.table().get(name) else { continue };
+            let Some(spec) = section.spec(name) else { continue };
             self.check_tier(section, spec, field);
             self.check_release(section, spec, field);
             let modern = spec.field.replaced_by();
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
-                Some((modern, twin)) => self.report_both_spellings(spec, field, modern, &twin),
+                Some((modern, twin)) => {
+                    let is_opposite = spec.field.is_opposite();
+                    let texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
+                    let words = words![name, modern];
+                    let at = [&field.origin, &twin];
+                    self.faults.report_keys(texts[usize::from(is_opposite)], at, words);
+                }
                 None => self.check_deprecated(section, spec, field),
             }
             self.check_mapping(spec, field);
@@ -52,12 +57,8 @@ impl ContainerCheck<'_> {
         }
         // A section that the tier lacks is reported once.
         if spec.field.available.tier > section.tier() {
-            self.require_tier(
-                spec.name,
-                spec.field.available.tier,
-                NodePosition::key(&field.origin),
-            );
-            return;
+            let at = NodePosition::key(&field.origin);
+            return self.require_tier(spec.name, spec.field.available.tier, at);
         }
         for (part, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
@@ -78,44 +79,11 @@ impl ContainerCheck<'_> {
         let Some(release) = self.context.release else { return };
         // A section that the release lacks is reported once.
         let unsupported = section.table().unsupported_value(spec, &field.value, release);
-        if let Some(unfit) = unsupported
+        if let Some(Unsupported { message: what, help }) = unsupported
             && section.since().is_none_or(|since| since <= release)
         {
-            self.report_release(
-                &unfit.message,
-                &unfit.help,
-                release,
-                NodePosition::key(&field.origin),
-            );
+            self.faults.report_key(texts::RELEASE, &field.origin, words![what, help, release]);
         }
-    }
-
-    /// Reports what `release` does not have.
-    pub(super) fn report_release(
-        &mut self,
-        what: &str,
-        help: &str,
-        release: Release,
-        at: NodePosition,
-    ) {
-        self.faults.report(texts::RELEASE, at, words![what, help, release]);
-    }
-
-    /// A field must not be declared together with its deprecated form, whose `twin` it is.
-    fn report_both_spellings(
-        &mut self,
-        spec: &Spec,
-        field: &Sourced<Value>,
-        modern: &str,
-        twin: &Origin,
-    ) {
-        let texts = if spec.field.is_opposite() {
-            texts::BOTH_SPELLINGS_OPPOSITE
-        } else {
-            texts::BOTH_SPELLINGS
-        };
-        let words = words![name = spec.name, modern];
-        self.faults.report_pair(texts, [&field.origin, twin].map(NodePosition::key), words);
     }
 
     /// The field that another one needs must be on, and a level must not exceed its limit.
@@ -127,17 +95,15 @@ impl ContainerCheck<'_> {
             && let Some(switch_field) = fields.get(switch)
             && switch_field.value.plain().is_some_and(needs::is_off)
         {
-            let words = words![name, switch];
-            let at = [&field.origin, &switch_field.origin].map(NodePosition::key);
-            self.faults.report_pair(texts::SWITCHED_OFF, at, words);
+            let at = [&field.origin, &switch_field.origin];
+            self.faults.report_keys(texts::SWITCHED_OFF, at, words![name, switch]);
         }
         if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)
             && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
         {
             let words = words![name, most];
-            let fault =
-                self.faults.report(texts::SHOWS_MORE, NodePosition::value(&field.origin), words);
+            let fault = self.faults.report_value(texts::SHOWS_MORE, &field.origin, words);
             let level = limit.value.plain().and_then(Json::as_str);
             fault
                 .related(NodePosition::value(&limit.origin))
@@ -154,11 +120,7 @@ impl ContainerCheck<'_> {
         }
         let is_refused = self.context.release.is_some_and(|release| release >= from);
         let texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
-        self.faults.report(
-            texts,
-            NodePosition::value(&field.origin),
-            words![name = spec.name, from],
-        );
+        self.faults.report_value(texts, &field.origin, words![name = spec.name, from]);
     }
 
     /// The keys of a mapping must not repeat each other, and a switch needs its required limit.
@@ -191,15 +153,14 @@ impl ContainerCheck<'_> {
             // An error already says so.
             return;
         }
-        let modern = spec.field.replaced_by().and_then(|name| section.table().get(name));
+        let modern = spec.field.replaced_by().and_then(|name| section.spec(name));
         let since = modern
             .and_then(|modern| modern.field.available.since)
             .filter(|since| since.is_after_reference());
         if let (Some(modern), Some(since)) = (modern, since) {
             if release.is_none_or(|release| release >= since) {
-                let at = NodePosition::key(&field.origin);
-                let fault =
-                    self.faults.report(texts::DEPRECATED_FROM, at, words![name = spec.name, since]);
+                let words = words![name = spec.name, since];
+                let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, words);
                 let release_hint =
                     format!("; for an older service, set `service.release` in {}", config::FILE);
                 let older_service_hint = if release.is_none() { &*release_hint } else { "" };
@@ -254,18 +215,15 @@ impl ContainerCheck<'_> {
         let (names, value) = (spec.field.names, field.value.plain());
         let words = words![name = spec.name];
         if let Some(path) = value.and_then(|value| find_wrong_path(names, &spec.schema, value)) {
-            let fault =
-                self.faults.report(texts::NO_FULL_PATH, NodePosition::value(&field.origin), words);
-            if let Some(help) = path::suggest_path_fix(path) {
-                fault.help(help);
-            }
+            let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, words);
+            fault.help = path::suggest_path_fix(path).or(fault.help.take());
         }
         let lists_names = matches!(names, Some(NamedObject::User | NamedObject::Group));
         let items = value.and_then(Json::as_array).filter(|_| lists_names);
         let mut unique = BTreeSet::new();
         let mut texts = items.into_iter().flatten().filter_map(Json::as_str);
         if !texts.all(|name| unique.insert(name.to_lowercase())) {
-            self.faults.report(texts::LISTED_TWICE, NodePosition::value(&field.origin), words);
+            self.faults.report_value(texts::LISTED_TWICE, &field.origin, words);
         }
     }
 
@@ -276,8 +234,8 @@ impl ContainerCheck<'_> {
         let day = text.and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.context.today) {
             // A warning only: a date that has passed must not block all other projects.
-            let at = NodePosition::key(&field.origin);
-            self.faults.report(texts::PAST_EXPIRY, at, words![name = spec.name]);
+            let words = words![name = spec.name];
+            self.faults.report_key(texts::PAST_EXPIRY, &field.origin, words);
         }
     }
 }

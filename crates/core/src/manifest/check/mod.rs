@@ -15,10 +15,12 @@ use jiff::civil::Date;
 
 use super::{
     config::Manages,
-    faults::{Faults, LocatedFault, NodePosition, texts, words},
+    faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
     layer::{Included, LayerRules, Layered},
     parallel::map_parallel,
-    read::document::{self, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
+    read::document::{
+        DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity,
+    },
 };
 use crate::{
     catalogue::{
@@ -30,7 +32,7 @@ use crate::{
         PROJECTS_KEY, Unlisted,
     },
     field::{Scope, Tier},
-    kind::{self, CollectionTrait, EntryFault, Shape, Spec},
+    kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -66,7 +68,7 @@ pub(super) struct CheckContext {
 impl CheckContext {
     /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
-        self.manages.as_ref().is_none_or(|managed| !managed.matching_entries(path).is_empty())
+        self.manages.as_ref().is_none_or(|managed| managed.allows_path(path))
     }
 }
 
@@ -117,11 +119,11 @@ type DeclaredPaths<'c> = BTreeMap<String, &'c Container>;
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
 fn check_invented(
-    invented: Vec<(Box<document::DeclaredContainer>, Faults)>,
+    invented: Vec<(Box<DeclaredContainer>, Faults)>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
-    let key = |fault: &LocatedFault<NodePosition>| (fault.position.clone(), fault.code);
+    let key = |fault: &NodeFault| (fault.position.clone(), fault.code);
     let mut reported: BTreeSet<_> = faults.items.iter().map(key).collect();
     for (merged, layer_faults) in invented {
         // Rules never include containers outside of `manages`.
@@ -141,10 +143,7 @@ pub(super) fn check_included(included: Included, context: &CheckContext) -> (Con
     (Container { including_glob: Some(included.rule_glob), ..container }, faults)
 }
 
-fn check_container(
-    merged: Box<document::DeclaredContainer>,
-    context: &CheckContext,
-) -> (Container, Faults) {
+fn check_container(merged: Box<DeclaredContainer>, context: &CheckContext) -> (Container, Faults) {
     let mut check = ContainerCheck { context, scope: merged.scope, faults: Faults::default() };
     let container = check.convert_container(merged);
     access::check_grantees(&container, &mut check.faults);
@@ -152,7 +151,7 @@ fn check_container(
 }
 
 /// The section of projects that corresponds to `section` of a group.
-fn project_section(section: kind::Section) -> Option<&'static str> {
+fn project_section(section: Section) -> Option<&'static str> {
     let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
     names.find(|name| catalogue::section(Scope::Project, name).is_some())
@@ -186,7 +185,7 @@ fn find_repeats<K: Eq + Hash, T: Clone>(
 }
 
 /// A fault of a kind with its place.
-fn place_fault(fault: EntryFault, at: NodePosition) -> LocatedFault<NodePosition> {
+fn place_fault(fault: EntryFault, at: NodePosition) -> NodeFault {
     let EntryFault { severity, code, message, help, .. } = fault;
     let related_label = "the other one";
     LocatedFault {
@@ -205,8 +204,8 @@ struct ContainerCheck<'c> {
 }
 
 impl ContainerCheck<'_> {
-    fn convert_container(&mut self, merged: Box<document::DeclaredContainer>) -> Container {
-        let document::DeclaredContainer { scope, path, mut life, body, .. } = *merged;
+    fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
+        let DeclaredContainer { scope, path, mut life, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
         self.check_absent(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS_KEY);
@@ -222,8 +221,7 @@ impl ContainerCheck<'_> {
         let is_new = create.all_fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
-            let at = NodePosition::value(&path.origin);
-            let fault = self.faults.report(texts::PATH, at, words![why]);
+            let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&path.value));
         }
         let mut sections: Vec<_> = sections
@@ -235,7 +233,7 @@ impl ContainerCheck<'_> {
             .collect();
         self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
-            self.faults.report(texts::UNLISTED, NodePosition::key(&policy.origin), words![name]);
+            self.faults.report_key(texts::UNLISTED, &policy.origin, words![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
@@ -268,7 +266,7 @@ impl ContainerCheck<'_> {
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
-                self.faults.report(texts::OUTSIDE, NodePosition::value(&path.origin), words);
+                self.faults.report_value(texts::OUTSIDE, &path.origin, words);
             }
         }
         let matching_entries = manages.matching_entries(&path.value);
@@ -276,11 +274,7 @@ impl ContainerCheck<'_> {
             let name = section.kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
-                self.faults.report(
-                    texts::OUTSIDE_SECTION,
-                    NodePosition::key(&section.origin),
-                    words,
-                );
+                self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, words);
             }
         }
     }
@@ -303,20 +297,20 @@ impl ContainerCheck<'_> {
     ) {
         let Some(absent) = life.is_absent() else { return };
         if self.scope == Scope::Group {
-            self.faults.report(texts::ABSENT_GROUP, NodePosition::value(absent), &[]);
+            self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
             return;
         }
         let former = life.previously.first().map(|former| ("previously", &former.origin));
         let others = sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
-            self.faults.report(texts::BESIDE_ABSENT, NodePosition::key(origin), words![name]);
+            self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
 
     /// Checks all fields of the create request together.
-    fn check_creation(&mut self, create_section: kind::Section, sections: &[DocumentSection]) {
-        let first_part = |kind: kind::Section| {
+    fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
+        let first_part = |kind: Section| {
             let section = sections.iter().find(|section| section.kind.section == kind.section)?;
             Some((section, section.parts.first()?))
         };
@@ -348,7 +342,7 @@ impl ContainerCheck<'_> {
     /// A section that is part of the creation must be equal to the fields of `create`.
     fn check_create_conflicts(
         &mut self,
-        create_section: kind::Section,
+        create_section: Section,
         create: &SectionPart,
         section: &DocumentSection,
         part: &SectionPart,
@@ -360,8 +354,8 @@ impl ContainerCheck<'_> {
             };
             if is_conflict {
                 let words = words![create = create_section.section, name];
-                let at = [&field.origin, &section.origin].map(NodePosition::key);
-                self.faults.report_pair(texts::CREATE_CONFLICT, at, words);
+                let at = [&field.origin, &section.origin];
+                self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
             }
         }
     }
@@ -376,7 +370,7 @@ impl ContainerCheck<'_> {
             let entries = &mut section.entries;
             for entry in entries.extract_if(.., |entry| entry.key.eq_ignore_ascii_case(path)) {
                 if entry.origin.layer > Layer::Profile {
-                    self.faults.report(texts::LISTS_ITSELF, NodePosition::key(&entry.origin), &[]);
+                    self.faults.report_key(texts::LISTS_ITSELF, &entry.origin, &[]);
                 }
             }
         }
@@ -402,13 +396,9 @@ impl ContainerCheck<'_> {
         if let (Some(release), Some(since)) = (self.context.release, kind.since())
             && release < since
         {
-            let message = format!("`{}` needs release {since} or later", kind.section);
-            self.report_release(
-                &message,
-                "take the section out",
-                release,
-                NodePosition::key(&origin),
-            );
+            let what = format!("`{}` needs release {since} or later", kind.section);
+            let words = words![what, help = "take the section out", release];
+            self.faults.report_key(texts::RELEASE, &origin, words);
         }
         let parts = if self.is_split(kind, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());

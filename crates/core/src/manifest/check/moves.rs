@@ -12,7 +12,7 @@ use crate::{
     desired::{Container, CreationPolicy, Moves},
     field::{NamedObject, Scope},
     kind::forms,
-    manifest::faults::{Faults, NodePosition, texts, words},
+    manifest::faults::{Faults, texts, words},
     origin::Sourced,
     steps,
     value::Json,
@@ -29,11 +29,10 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut first_claims: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_consistent = true;
     for (container, former) in former_paths(containers) {
-        let at = || NodePosition::value(&former.origin);
         let former_path = former.value.to_lowercase();
         let words = words![path = former.value];
         if let Err(why) = path::check(container.scope, &former.value, false) {
-            let fault = faults.report(texts::FORMER_PATH, at(), words![why]);
+            let fault = faults.report_value(texts::FORMER_PATH, &former.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&former.value));
             continue;
         }
@@ -48,11 +47,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         let is_repeated =
             first_container.path != container.path || first.value.to_lowercase() == former_path;
         if is_repeated && !std::ptr::eq(first, former) {
-            faults.report_pair(
-                texts::FORMER_OF_TWO,
-                [at(), NodePosition::value(&first.origin)],
-                words,
-            );
+            let at = [&former.origin, &first.origin];
+            faults.report_values(texts::FORMER_OF_TWO, at, words);
         }
         // Each path must have one container only.
         let other = by_path.get(&former_path).filter(|other| {
@@ -61,11 +57,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         });
         if let Some(other) = other {
             let words = words![path = former.value, noun = other.scope.noun()];
-            faults.report_pair(
-                texts::FORMER_DECLARED,
-                [at(), NodePosition::value(&other.origin)],
-                words,
-            );
+            let at = [&former.origin, &other.origin];
+            faults.report_values(texts::FORMER_DECLARED, at, words);
         }
     }
     // Consequences of an impossible former path are not reported.
@@ -92,11 +85,7 @@ fn check_self_move(container: &Container, former: &Sourced<Arc<str>>, faults: &m
         }
         _ => return false,
     };
-    faults.report(
-        texts,
-        NodePosition::value(&former.origin),
-        words![noun = container.scope.noun()],
-    );
+    faults.report_value(texts, &former.origin, words![noun = container.scope.noun()]);
     true
 }
 
@@ -117,7 +106,7 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some((_, former)) = first else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
     let words = words![paths = crate::text::list_names(&paths)];
-    faults.report(texts::SWAPPED_PATHS, NodePosition::value(&former.origin), words);
+    faults.report_value(texts::SWAPPED_PATHS, &former.origin, words);
 }
 
 /// Reports names of former paths, which become wrong when the path changes: certain in fields that
@@ -129,7 +118,7 @@ fn check_former_names(
     faults: &mut Faults,
 ) {
     if let Some(now) = moves.new_path(&container.path) {
-        faults.report(texts::MOVED_GROUP, NodePosition::value(&container.origin), words![now]);
+        faults.report_value(texts::MOVED_GROUP, &container.origin, words![now]);
     }
     for section in &container.sections {
         for entry in &section.entries {
@@ -140,7 +129,7 @@ fn check_former_names(
                 }
                 if let Some((now, at)) = moves.new_path(name).zip(entry.fields.origin(field)) {
                     let words = words![noun = object_type.noun(), name, now];
-                    faults.report(texts::MOVED_NAME, NodePosition::value(&at), words);
+                    faults.report_value(texts::MOVED_NAME, &at, words);
                 }
             }
             for (field, Sourced { value, origin }) in entry.fields.iter() {
@@ -150,11 +139,7 @@ fn check_former_names(
                 if let Some((former, now)) =
                     former.and_then(|former| Some((former, moves.new_path(former)?)))
                 {
-                    faults.report(
-                        texts::MOVED_PATH,
-                        NodePosition::value(&origin),
-                        words![former, now],
-                    );
+                    faults.report_value(texts::MOVED_PATH, &origin, words![former, now]);
                 }
             }
         }

@@ -49,11 +49,8 @@ impl ContainerCheck<'_> {
     /// lines. The job that applies may put another file there.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        let variables = container
-            .sections
-            .iter()
-            .filter(|section| section.section.table().get("masked").is_some());
-        for (kind, entry) in variables
+        let variables = container.sections.iter().filter(|of| of.section.spec("masked").is_some());
+        for (of, entry) in variables
             .flat_map(|section| section.entries.iter().map(|entry| (section.section, entry)))
         {
             let is_masked = ["masked", "masked_and_hidden"].iter().any(|name| {
@@ -68,7 +65,7 @@ impl ContainerCheck<'_> {
             };
             let mut values = entry.values();
             values.insert("value".to_owned(), without_newline(&text).into());
-            kind.check(&values, false, &mut |fault| {
+            of.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
                     let fault = place_fault(fault, NodePosition::key(&value.origin));
                     let (severity, code) = (Severity::Warning, "reference");

@@ -28,7 +28,7 @@ pub(super) fn check(container: &Container, faults: &mut Faults) {
 /// Checks fields that name entries of another section.
 fn check_references(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
     let parent = section.section.home.parent.map(|parent| (parent.field, parent.section));
-    let specs = section.section.table().specs().iter();
+    let specs = section.section.specs().iter();
     let name_fields =
         specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
     for (field, other) in name_fields.chain(parent) {
@@ -74,16 +74,15 @@ fn check_named_entries(
             if let Some(near) = near {
                 fault.help(format!("write `{near}`, the name as it is declared"));
             }
-        } else if let Some(near) = near {
-            let fault = faults.report(texts::UNDECLARED_ENTRY, at, words);
-            fault.help(format!("did you mean `{near}`?"));
+        } else if near.is_some() {
+            faults.report(texts::UNDECLARED_ENTRY, at, words).suggest(near);
         }
     }
 }
 
 /// Reports fields that must start with the path and do not.
 fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
-    let specs = section.section.table().specs().iter();
+    let specs = section.section.specs().iter();
     for spec in specs.filter(|spec| spec.field.valid.starts_with_path) {
         for (_, field) in declared_values(section, spec) {
             let Some(text) = field.value.text() else { continue };
@@ -91,7 +90,7 @@ fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults:
             if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*'])) {
                 let words =
                     words![name = spec.name, noun = container.scope.noun(), path = container.path];
-                faults.report(texts::OUTSIDE_PATH, NodePosition::value(&field.origin), words);
+                faults.report_value(texts::OUTSIDE_PATH, &field.origin, words);
             }
         }
     }
@@ -111,7 +110,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
         rule.map(|name| format!(", or `{name}` for the projects below in a `kind: Defaults`"));
     for entry in &section.entries {
         let misplaced_fields = entry.fields.iter().filter_map(|(name, field)| {
-            let spec = kind.table().get(name)?;
+            let spec = kind.spec(name)?;
             let level = field.value.plain().filter(|_| spec.field.is_level());
             let is_minimal =
                 level.and_then(AccessLevel::parse).is_some_and(|level| level.number == MINIMAL);
@@ -130,7 +129,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
             let name = if is_top_level_section { kind.section } else { name };
             let at = if is_top_level_section { &section.origin } else { &origin };
             let rule = rule.as_deref().unwrap_or_default();
-            faults.report(texts, NodePosition::key(at), words![name, above, rule]);
+            faults.report_key(texts, at, words![name, above, rule]);
         }
     }
 }
@@ -142,8 +141,8 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for list in lists.iter().filter_map(|name| container.section(name)) {
         let words = words![section = list.section.section];
-        let at = [NodePosition::key(&list.origin), NodePosition::value(&scope.origin)];
-        faults.report_pair(texts::IDLE_ALLOWLIST, at, words);
+        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, words);
+        fault.related(NodePosition::value(&scope.origin));
     }
 }
 
@@ -156,7 +155,7 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
             let is_below = path.starts_with(&format!("{other}/"));
             let checks_parents = section == "shares" && container.scope == Scope::Project;
             if path == other || checks_parents && is_below {
-                faults.report(texts::ITSELF, NodePosition::value(&reference.origin), words![field]);
+                faults.report_value(texts::ITSELF, &reference.origin, words![field]);
             }
         }
     }
@@ -180,9 +179,5 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         None => return,
     };
     let words = words![name, rules = rules.section.section];
-    faults.report_pair(
-        texts,
-        [NodePosition::value(&count.origin), NodePosition::key(related)],
-        words,
-    );
+    faults.report_value(texts, &count.origin, words).related(NodePosition::key(related));
 }

@@ -5,7 +5,7 @@
 //! [`locate`](super::locate) finds the line again. Messages contain names, never values: the line
 //! of text shows the value unless it is secret.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, fmt, ops::Range};
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde::de::DeserializeOwned;
@@ -98,13 +98,16 @@ pub(super) struct LocatedFault<A = Range<usize>> {
     pub(super) help: Option<String>,
 }
 
+/// A fault that is found without the text of its file.
+pub(super) type NodeFault = LocatedFault<NodePosition>;
+
 impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
     pub(super) fn new(texts: Texts, at: A, words: Words<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
-        let constructor = if severity == "error" { Self::error } else { Self::warning };
+        let severity = Severity::of(severity);
         let help = Some(fill(help, words)).filter(|help| !help.is_empty());
-        Self { related_label, help, ..constructor(code, fill(message, words), at) }
+        Self { severity, related_label, help, ..Self::error(code, fill(message, words), at) }
     }
 
     pub(super) fn error(code: &'static str, message: impl Into<String>, at: A) -> Self {
@@ -125,6 +128,13 @@ impl<A> LocatedFault<A> {
     pub(super) fn help_if(&mut self, help: Option<impl Into<String>>) -> &mut Self {
         self.help = help.map(Into::into);
         self
+    }
+
+    /// Asks whether `near` was meant, if something is near.
+    pub(super) fn suggest(&mut self, near: Option<impl fmt::Display>) {
+        if let Some(near) = near {
+            self.help(format!("did you mean `{near}`?"));
+        }
     }
 
     pub(super) fn label(&mut self, label: impl Into<String>) -> &mut Self {
@@ -195,6 +205,36 @@ impl<A> Faults<A> {
 }
 
 impl Faults {
+    /// Adds the fault with these texts at the key at `at`.
+    pub(super) fn report_key(
+        &mut self,
+        texts: Texts,
+        at: &Origin,
+        words: Words<'_>,
+    ) -> &mut NodeFault {
+        self.report(texts, NodePosition::key(at), words)
+    }
+
+    /// Adds the fault with these texts at the value of the key at `at`.
+    pub(super) fn report_value(
+        &mut self,
+        texts: Texts,
+        at: &Origin,
+        words: Words<'_>,
+    ) -> &mut NodeFault {
+        self.report(texts, NodePosition::value(at), words)
+    }
+
+    /// Adds the fault with these texts at the first key, which concerns the other one, too.
+    pub(super) fn report_keys(&mut self, texts: Texts, origins: [&Origin; 2], words: Words<'_>) {
+        self.report_pair(texts, origins.map(NodePosition::key), words);
+    }
+
+    /// Adds the fault with these texts at the first value, which concerns the other one, too.
+    pub(super) fn report_values(&mut self, texts: Texts, origins: [&Origin; 2], words: Words<'_>) {
+        self.report_pair(texts, origins.map(NodePosition::value), words);
+    }
+
     /// Drops faults about missing names that an unreadable rule may declare, unless the help
     /// suggests a similar name.
     pub(super) fn drop_follow_up_faults(&mut self) {

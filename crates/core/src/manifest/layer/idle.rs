@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::rules::{LayerRules, TrackedRule};
+use super::{
+    path_key,
+    rules::{LayerRules, TrackedRule},
+};
 use crate::{
     address::{Glob, is_literal},
     diagnostic::Severity,
@@ -79,14 +82,14 @@ impl LayerRules {
             }
             for (name, counts) in unlisted_counts {
                 let [with, without] = counts.each_ref().map(|all| all.load(Ordering::Relaxed));
-                let at = NodePosition::key(&rule.body.unlisted[name].origin);
                 let all = count(with + without, rule.scope.noun());
-                let words = words![name, without, all];
-                if with == 0 {
-                    faults.report(texts::UNLISTED_NOWHERE, at, words);
-                } else if without > 0 {
-                    faults.report(texts::UNLISTED_WITHOUT, at, words);
-                }
+                let texts = match (with, without) {
+                    (0, _) => texts::UNLISTED_NOWHERE,
+                    (_, 0) => continue,
+                    _ => texts::UNLISTED_WITHOUT,
+                };
+                let origin = &rule.body.unlisted[name].origin;
+                faults.report_key(texts, origin, words![name, without, all]);
             }
         }
     }
@@ -99,10 +102,8 @@ pub(super) fn report_idle_param<'u>(
     used_names: impl IntoIterator<Item = &'u Arc<str>>,
     faults: &mut Faults,
 ) {
-    let fault = faults.report(texts::IDLE_PARAM, NodePosition::key(at), words![param = name]);
-    if let Some(near) = nearest(name, used_names.into_iter().map(|name| &**name)) {
-        fault.help(format!("did you mean `{near}`?"));
-    }
+    let fault = faults.report_key(texts::IDLE_PARAM, at, words![param = name]);
+    fault.suggest(nearest(name, used_names.into_iter().map(|name| &**name)));
 }
 
 /// The first container whose path starts with `prefix`. They are in order of their paths.
@@ -110,11 +111,9 @@ fn find_by_prefix<'c>(
     containers: &'c [Box<DeclaredContainer>],
     prefix: &str,
 ) -> Option<&'c DeclaredContainer> {
-    let (prefix, path) = (prefix.to_lowercase(), |container: &DeclaredContainer| {
-        container.path.value.to_lowercase()
-    });
-    let at = containers.partition_point(|container| path(container) < prefix);
-    containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
+    let prefix = prefix.to_lowercase();
+    let at = containers.partition_point(|container| path_key(container) < prefix);
+    containers.get(at).map(Box::as_ref).filter(|next| path_key(next).starts_with(&prefix))
 }
 
 /// True if a container with this `path` and the scope of `rule` is declared.
@@ -166,16 +165,15 @@ fn report_idle_rule(
     let Rule { paths, except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
-        faults.report(texts::IDLE_PROFILE, NodePosition::key(&rule.origin), words![noun, name]);
+        faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
         return;
     }
-    let is_matched = |container: &DeclaredContainer| {
-        container.scope == rule.scope && paths.matches(&container.path.value.to_lowercase())
-    };
     if let Some(except) = except
-        && containers.iter().any(|container| is_matched(container))
+        && containers
+            .iter()
+            .any(|container| container.scope == rule.scope && paths.matches(&path_key(container)))
     {
-        faults.report(texts::IDLE_EXCEPT, NodePosition::key(&except.origin), words![noun]);
+        faults.report_key(texts::IDLE_EXCEPT, &except.origin, words![noun]);
         return;
     }
     let has_containers_below = |glob: &Glob| {

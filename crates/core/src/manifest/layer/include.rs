@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{LayerRules, Layered, merge_container};
+use super::{LayerRules, Layered, merge_container, path_key};
 use crate::{
     address::Glob,
     catalogue,
@@ -74,7 +74,7 @@ fn merge_rules(
 /// and their faults in `layered`.
 pub(super) fn check_invented_paths(rules: &LayerRules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
-        layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
+        layered.containers.iter().map(|container| path_key(container)).collect();
     let mut tested_paths = BTreeSet::new();
     for rule in rules.iter() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));

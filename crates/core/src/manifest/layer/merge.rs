@@ -20,7 +20,7 @@ use super::{
 use crate::{
     address::Glob,
     desired::{Declared, PROJECTS_KEY, Unlisted},
-    kind::{self, Shape, forms::CONDITION_KEYS},
+    kind::{Section, Shape, forms::CONDITION_KEYS, is_list},
     manifest::{
         faults::{Faults, NodePosition, Texts, texts, words},
         read::{
@@ -84,7 +84,7 @@ struct ContainerMerge<'m> {
 
 /// A section during merging.
 struct SectionMerge<'m> {
-    section: kind::Section,
+    section: Section,
     rank: usize,
     origin: Origin,
     entries: BTreeMap<String, MergedEntry<'m>>,
@@ -155,7 +155,7 @@ impl<'m> ContainerMerge<'m> {
         if kind.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
             let entries = text::count(merged.entries.len(), "entry");
             let words = words![name = kind.section, entries];
-            self.faults.report(texts::ADDS_NOTHING, NodePosition::key(origin), words);
+            self.faults.report_key(texts::ADDS_NOTHING, origin, words);
         }
         for part in &section.parts {
             if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
@@ -194,7 +194,7 @@ impl<'m> ContainerMerge<'m> {
 
     fn finish_entry(
         &mut self,
-        section: kind::Section,
+        section: Section,
         key: String,
         entry: MergedEntry<'_>,
     ) -> SectionPart {
@@ -212,7 +212,7 @@ impl<'m> ContainerMerge<'m> {
     /// The fields of `slots`, with every template filled in.
     fn resolve_slots(
         &mut self,
-        section: kind::Section,
+        section: Section,
         slots: BTreeMap<String, Slot>,
         validity: &mut Validity,
     ) -> Declared {
@@ -246,7 +246,7 @@ impl<'m> ContainerMerge<'m> {
     /// Warns about `remove` items that no lower layer adds.
     fn check_removed(
         &mut self,
-        section: kind::Section,
+        section: Section,
         name: &str,
         value: &Value,
         lower_value: Option<&Value>,
@@ -316,7 +316,7 @@ impl<'m> SectionMerge<'m> {
 
 impl<'m> MergedEntry<'m> {
     fn new(
-        section: kind::Section,
+        section: Section,
         layer: LayerPosition,
         part: &SectionPart,
         fields: Cow<'m, Declared>,
@@ -338,7 +338,7 @@ impl<'m> MergedEntry<'m> {
     /// Adds fields.
     fn add_fields(
         &mut self,
-        section: kind::Section,
+        section: Section,
         layer: LayerPosition,
         part: &SectionPart,
         fields: &Declared,
@@ -363,7 +363,7 @@ impl<'m> MergedEntry<'m> {
 /// The identity of `part`, and its fields with the templates of the identity filled in; `None` if
 /// that is a fault.
 pub(super) fn fill_identity<'p>(
-    section: kind::Section,
+    section: Section,
     part: &'p SectionPart,
     filler: &Filler<'_>,
     faults: &mut Faults,
@@ -421,13 +421,13 @@ fn find_foreign_braces(template: &str) -> Option<Texts> {
 
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill_templates(
-    section: kind::Section,
+    section: Section,
     name: &str,
     field: &mut Sourced<Value>,
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> bool {
-    let (json, spec) = (field.value.plain(), section.table().get(name));
+    let (json, spec) = (field.value.plain(), section.spec(name));
     let has_named_template = field.value.sources().iter().any(Reference::is_template);
     let has_open_template = json.is_some_and(|json| match spec {
         Some(spec) if !spec.has_secret_rows() => has_template(&spec.schema, json),
@@ -437,14 +437,13 @@ fn fill_templates(
         return true;
     }
     let template = json.map(ToString::to_string).unwrap_or_default();
-    let at = NodePosition::key(&field.origin);
     let fault = match filler.fill_field(section, name, field) {
         Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),
         Ok(()) if has_named_template || spec.is_none() => return true,
         Ok(()) => {
             let visible = schema_view(&field.value);
-            let is_list = spec.is_some_and(|spec| kind::is_list(&spec.schema));
+            let is_list = spec.is_some_and(|spec| is_list(&spec.schema));
             if is_list
                 && visible.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
             {
@@ -456,7 +455,7 @@ fn fill_templates(
             });
             let Some(why) = why else {
                 if let Some(warning) = find_foreign_braces(&template) {
-                    faults.report(warning, at, &[]);
+                    faults.report_key(warning, &field.origin, &[]);
                 }
                 return true;
             };
@@ -465,7 +464,7 @@ fn fill_templates(
             } else {
                 texts::FILLED_VALUE
             };
-            faults.report(texts, at, words![name, why])
+            faults.report_key(texts, &field.origin, words![name, why])
         }
     };
     fault.label(format!("for `{}`", filler.path()));

@@ -67,9 +67,7 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -
             Document::Acknowledge(document) => layered.acknowledgements.push(*document),
         }
     }
-    containers.sort_by_cached_key(|container| {
-        (container.path.value.to_lowercase(), container.path.origin.clone())
-    });
+    containers.sort_by_cached_key(|container| (path_key(container), container.path.origin.clone()));
     check_duplicates(&containers, &mut layered.faults);
     let rules = LayerRules::new(rules, &mut layered.faults);
     for (container, trace, faults) in
@@ -152,22 +150,26 @@ fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faul
                 }
                 _ => texts::SHARED_VARIABLE,
             };
-            faults.report(texts, NodePosition::key(origin), words![secret = name, one, other]);
+            faults.report_key(texts, origin, words![secret = name, one, other]);
         }
     }
+}
+
+/// The path in lower case: paths that differ only in case are one.
+fn path_key(container: &DeclaredContainer) -> String {
+    container.path.value.to_lowercase()
 }
 
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
 fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let path = |container: &DeclaredContainer| container.path.value.to_lowercase();
-    for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
+    for declared in containers.chunk_by(|a, b| path_key(a) == path_key(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
         let is_one_scope = others.iter().all(|other| other.scope == first.scope);
         let texts = if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };
         for other in others {
             let words = words![noun = first.scope.noun()];
-            let fault = faults.report(texts, NodePosition::value(&other.path.origin), words);
+            let fault = faults.report_value(texts, &other.path.origin, words);
             fault.related(NodePosition::value(&first.path.origin));
             let path = &other.path.value;
             let has_same_case = first.path.value == *path;

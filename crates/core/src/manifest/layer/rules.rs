@@ -85,9 +85,8 @@ impl LayerRules {
         for (index, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), index) {
-                let words = words![name];
-                let at = [&rule.origin, &rules[first].origin].map(NodePosition::value);
-                faults.report_pair(texts::DUPLICATE_PROFILE, at, words);
+                let at = [&rule.origin, &rules[first].origin];
+                faults.report_values(texts::DUPLICATE_PROFILE, at, words![name]);
             }
         }
         let mut glob_index = GlobIndex::default();
@@ -110,7 +109,6 @@ impl LayerRules {
         if self.profile_position(scope, &name.value).is_some() {
             return;
         }
-        let at = NodePosition::key(&name.origin);
         let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
         let mut scopes = Scope::ALL.into_iter();
         let other_scope =
@@ -123,14 +121,13 @@ impl LayerRules {
             profiles = alternatives(&nearby)
         ];
         if let Some((_, other_index)) = other_scope {
-            let at = [at, NodePosition::value(&self.rules[other_index].rule.origin)];
-            faults.report_pair(texts::PROFILE_OF_OTHER_SCOPE, at, words);
-        } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
-            faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
+            let fault = faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, words);
+            fault.related(NodePosition::value(&self.rules[other_index].rule.origin));
         } else {
             let has_few = (1..=MAX_LISTED).contains(&nearby.len());
             let texts = if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
-            faults.report(texts, at, words);
+            let fault = faults.report_key(texts, &name.origin, words);
+            fault.suggest(nearest(&name.value, nearby.iter().copied()));
         }
     }
 
@@ -176,8 +173,8 @@ impl LayerRules {
         let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
         let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
         let Rule { origin, body, .. } = circle[0];
-        let at = NodePosition::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
-        faults.report(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
+        let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
+        faults.report_key(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }
 
     /// The positions of profiles that a profile uses.
@@ -227,7 +224,7 @@ impl LayerRules {
                 let near = nearest(&required.value, param_names);
                 let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
                 let words = words![path = path.value, profile = name.value, param = required.value];
-                let fault = faults.report(texts::MISSING_PARAM, NodePosition::key(at), words);
+                let fault = faults.report_key(texts::MISSING_PARAM, at, words);
                 fault.related(NodePosition::key(&required.origin));
                 if let Some(near) = near {
                     fault.help(format!("write `{}` in the place of `{near}`", required.value));
@@ -432,8 +429,7 @@ pub(super) fn report_ambiguous(
     faults: &mut Faults,
 ) {
     if let Some(other) = other {
-        let fault =
-            faults.report(texts::AMBIGUOUS, NodePosition::key(first.min(other)), words![what]);
+        let fault = faults.report_key(texts::AMBIGUOUS, first.min(other), words![what]);
         fault.related(NodePosition::key(first.max(other))).label(format!("for `{path}`"));
     }
 }

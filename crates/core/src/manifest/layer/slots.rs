@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::{
     desired::Declared,
     field::Field,
-    kind::{self, is_list},
+    kind::{Section, is_list},
     manifest::read::templates::CHANGE_KEYS,
     origin::{Origin, Sourced},
-    value::{Json, Object, Value},
+    value::{self, Json, Value},
 };
 
 /// A leaf of a field.
@@ -47,13 +47,13 @@ pub(super) const KEY_SEPARATOR: char = '\0';
 
 /// The leaves of `fields`.
 pub(super) fn split_fields(
-    section: kind::Section,
+    section: Section,
     fields: &Declared,
     rank: usize,
 ) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
     for (name, Sourced { value, origin }) in fields.iter() {
-        let schema = section.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
+        let schema = section.spec(name).map_or(&Json::Null, |spec| &spec.schema);
         let slot = Slot {
             rank,
             names: vec![name.to_owned()],
@@ -68,9 +68,9 @@ pub(super) fn split_fields(
 }
 
 /// The slot for `names` in an entry of `section`, as the parts of its key.
-pub(super) fn slot_path(section: kind::Section, names: &[String]) -> Vec<String> {
+pub(super) fn slot_path(section: Section, names: &[String]) -> Vec<String> {
     let Some((field, inner_names)) = names.split_first() else { return Vec::new() };
-    let mut schema = section.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
+    let mut schema = section.spec(field).map_or(&Json::Null, |spec| &spec.schema);
     let mut slot = vec![slot_name(field, schema)];
     for name in inner_names {
         schema = &schema["properties"][name];
@@ -111,7 +111,7 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
 
 /// Adds the leaf of a layer. Ranks must not decrease.
 pub(super) fn add_slot(
-    section: kind::Section,
+    section: Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
     mut added: Slot,
@@ -161,11 +161,11 @@ pub(super) fn add_slot(
 /// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
 /// [...]}`.
 pub(super) fn list_change<'v>(
-    section: kind::Section,
+    section: Section,
     name: &str,
     value: &'v Value,
 ) -> Option<[&'v [Json]; 2]> {
-    let is_list_field = section.table().get(name).is_some_and(|spec| is_list(&spec.schema));
+    let is_list_field = section.spec(name).is_some_and(|spec| is_list(&spec.schema));
     let object = value.plain()?.as_object().filter(|_| is_list_field)?;
     let lists = CHANGE_KEYS
         .map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
@@ -174,7 +174,7 @@ pub(super) fn list_change<'v>(
 
 /// Applies `value` to `lower_value`: the result is `value` itself, unless it changes a list.
 pub(super) fn apply_change(
-    section: kind::Section,
+    section: Section,
     name: &str,
     value: Value,
     lower_value: Option<Value>,
@@ -210,15 +210,7 @@ fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
 pub(super) fn set_value(target: &mut Value, inner_names: &[String], value: Value) {
     match (target, value) {
         (target, value) if inner_names.is_empty() => *target = value,
-        (Value::Plain(target_json), Value::Plain(json)) => {
-            let inner_json = inner_names.iter().fold(target_json, |into, name| {
-                if !into.is_object() {
-                    *into = Json::Object(Object::new());
-                }
-                &mut into[name]
-            });
-            *inner_json = json;
-        }
+        (Value::Plain(into), Value::Plain(json)) => value::set_below(into, inner_names, json),
         _ => {}
     }
 }

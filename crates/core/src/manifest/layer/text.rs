@@ -19,9 +19,9 @@ use super::rules::{Layers, MAX_LISTED};
 use crate::{
     catalogue::words::{self, Meaning},
     field::Secrecy,
-    kind::{Section, forms, is_list},
+    kind::{Section, forms, is_list, takes_type},
     manifest::{
-        faults::{LocatedFault, NodePosition, Texts, Words, texts, words},
+        faults::{LocatedFault, NodeFault, NodePosition, Texts, Words, texts, words},
         read::{
             document::{FilledName, LayerBody},
             layers::BUILT_IN,
@@ -29,8 +29,8 @@ use crate::{
     },
     origin::{Layer, Origin, Sourced},
     secret::{Reference, TextPiece, ValueWithSecrets, reference_parts},
-    text::{is_name, likely_candidates, nearest},
-    value::{self, Json, Value},
+    text::{is_name, likely_candidate},
+    value::{Json, Value},
 };
 
 /// The parameters of one group or project.
@@ -47,7 +47,7 @@ pub(super) struct Filler<'w> {
 /// A template that cannot be filled in.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unfilled {
-    pub(super) fault: Box<LocatedFault<NodePosition>>,
+    pub(super) fault: Box<NodeFault>,
     /// The missing parameter, if the fault is a missing parameter.
     missing_param: Option<String>,
 }
@@ -173,29 +173,17 @@ impl<'w> Filler<'w> {
         }
         let params = self.layers.params.keys().take(MAX_LISTED).map(|name| &**name);
         let candidates: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
-        let mut near = nearest(name, candidates.iter().copied());
-        let texts = if name.trim_start().starts_with(['"', '\'']) {
-            texts::BRACES_OF_JSON
-        } else if name.contains('{') {
-            texts::BRACE_WITHIN
-        } else if name.starts_with("env") {
-            texts::PARAM_LIKE_ENV
-        } else if is_upper_case(name) {
-            texts::PARAM_LIKE_VARIABLE
-        } else if let Some(alias) = words::find_alias(&["template"], name).and_then(Meaning::field)
-        {
-            near = Some(alias);
-            texts::PARAM_ALIAS
-        } else {
-            near = near.or_else(|| match likely_candidates(name, &candidates)[..] {
-                [only] => Some(only),
-                _ => None,
-            });
-            match near {
-                Some(_) => texts::PARAM_NEAR,
-                None if is_name(name) => texts::NO_PARAM,
-                None => texts::BRACES_OF_TEXT,
-            }
+        let alias = words::find_alias(&["template"], name).and_then(Meaning::field);
+        let near = alias.or_else(|| likely_candidate(name, &candidates));
+        let texts = match near {
+            _ if name.trim_start().starts_with(['"', '\'']) => texts::BRACES_OF_JSON,
+            _ if name.contains('{') => texts::BRACE_WITHIN,
+            _ if name.starts_with("env") => texts::PARAM_LIKE_ENV,
+            _ if is_upper_case(name) => texts::PARAM_LIKE_VARIABLE,
+            Some(_) if alias.is_some() => texts::PARAM_ALIAS,
+            Some(_) => texts::PARAM_NEAR,
+            None if is_name(name) => texts::NO_PARAM,
+            None => texts::BRACES_OF_TEXT,
         };
         let near = near.unwrap_or_default();
         let mut unfilled = Unfilled::new(texts, origin, words![param = name, near]);
@@ -299,7 +287,7 @@ impl<'w> Filler<'w> {
             }
             Value::Plain(json) => json,
         };
-        let Some(spec) = section.table().get(name).filter(|spec| !spec.has_secret_rows()) else {
+        let Some(spec) = section.spec(name).filter(|spec| !spec.has_secret_rows()) else {
             *value = self.fill_data(json, origin)?.into();
             return Ok(());
         };
@@ -423,9 +411,8 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
 fn parse_as(schema: &Json, text: String) -> Json {
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Json::as_array);
     let mut choices = choices.map_or(std::slice::from_ref(schema), Vec::as_slice).iter();
-    let takes_text = choices.any(|choice| {
-        choice.get("type").is_none() || value::texts(&choice["type"]).any(|kind| kind == "string")
-    });
+    let takes_text =
+        choices.any(|choice| choice.get("type").is_none() || takes_type(choice, "string"));
     let parsed = text.parse().ok().filter(|_| !takes_text);
     let scalar = parsed.filter(|json: &Json| json.is_number() || json.is_boolean());
     scalar.unwrap_or_else(|| text.into())

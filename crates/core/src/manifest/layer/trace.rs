@@ -9,7 +9,7 @@ use std::{cmp::Reverse, sync::Arc};
 use super::{
     merge,
     rules::{Layers, TrackedRule},
-    slots::{self, KEY_SEPARATOR},
+    slots::{self, KEY_SEPARATOR, Slot},
     text::Filler,
 };
 use crate::{
@@ -212,15 +212,11 @@ impl TracedLayer {
     ) -> Self {
         let ignored = body.ignored_sections.iter();
         let mut settings: Vec<_> = ignored
-            .map(|section| TracedValue::for_section(section, LayerValue::Ignores, origin))
+            .map(|section| TracedValue::new(section, None, LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {
-            let kind = section.kind;
-            settings.push(TracedValue::for_section(
-                kind.section,
-                LayerValue::Declared,
-                &section.origin,
-            ));
+            let (kind, name, origin) = (section.kind, section.kind.section, &section.origin);
+            settings.push(TracedValue::new(name, None, LayerValue::Declared, origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
                 let Some((key, fields)) =
@@ -233,26 +229,21 @@ impl TracedLayer {
                     EntryState::Absent => LayerValue::Absent,
                     EntryState::Unmanaged => LayerValue::Unmanaged,
                 };
-                let entry = Some(key);
                 let leaves = slots::split_fields(kind, &fields, rank).into_iter();
-                settings.extend(leaves.map(|(slot, leaf)| TracedValue {
-                    entry: entry.clone(),
-                    slot: slot.split(KEY_SEPARATOR).map(str::to_owned).collect(),
-                    names: leaf.names,
-                    ..TracedValue::for_section(
-                        kind.section,
-                        LayerValue::Value(leaf.value),
-                        &leaf.origin,
-                    )
+                settings.extend(leaves.map(|(slot, Slot { names, value, origin, .. })| {
+                    let slot = slot.split(KEY_SEPARATOR).map(str::to_owned).collect();
+                    let value = LayerValue::Value(value);
+                    TracedValue {
+                        slot,
+                        names,
+                        ..TracedValue::new(name, Some(&key), value, &origin)
+                    }
                 }));
-                settings.push(TracedValue {
-                    entry,
-                    ..TracedValue::for_section(kind.section, content, &part.origin)
-                });
+                settings.push(TracedValue::new(name, Some(&key), content, &part.origin));
             }
         }
         settings.extend(body.unlisted.iter().map(|(section, policy)| {
-            TracedValue::for_section(section, LayerValue::Unlisted(policy.value), &policy.origin)
+            TracedValue::new(section, None, LayerValue::Unlisted(policy.value), &policy.origin)
         }));
         Self { rank, name, origin: origin.clone(), settings, watch: body.watch.clone() }
     }
@@ -264,10 +255,15 @@ impl TracedLayer {
 }
 
 impl TracedValue {
-    /// A value for a whole section.
-    fn for_section(section: &'static str, content: LayerValue, origin: &Origin) -> Self {
-        let (slot, names) = (Vec::new(), Vec::new());
-        Self { section, entry: None, slot, names, content, origin: origin.clone() }
+    /// A value for a whole section, or for an entry as a whole.
+    fn new(
+        section: &'static str,
+        entry: Option<&str>,
+        content: LayerValue,
+        origin: &Origin,
+    ) -> Self {
+        let (entry, origin) = (entry.map(str::to_owned), origin.clone());
+        Self { section, entry, slot: Vec::new(), names: Vec::new(), content, origin }
     }
 
     /// True if it is a value of the entry `key` of `section`.
@@ -297,14 +293,17 @@ impl TracedValue {
         }
     }
 
+    /// True if it is an empty mapping, which sets nothing.
+    fn is_empty(&self) -> bool {
+        self.content == LayerValue::Value(serde_json::json!({}).into())
+    }
+
     /// True if it replaces the value `other` of a lower layer for the same entry.
     fn replaces(&self, other: &Self) -> bool {
-        let is_empty =
-            |setting: &Self| setting.content == LayerValue::Value(serde_json::json!({}).into());
         match (&self.content, &other.content) {
             (LayerValue::Value(_), LayerValue::Value(_)) => {
-                (self.slot.starts_with(&other.slot) && !is_empty(other))
-                    || (other.slot.starts_with(&self.slot) && !is_empty(self))
+                (self.slot.starts_with(&other.slot) && !other.is_empty())
+                    || (other.slot.starts_with(&self.slot) && !self.is_empty())
             }
             (LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores, _) => true,
             // A declared entry starts empty if it was absent or unmanaged before.

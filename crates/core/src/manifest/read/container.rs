@@ -9,7 +9,7 @@ use super::{
     extra,
     paths::{DocumentPath, PATHS},
     templates,
-    unfilled::TextPlace,
+    unfilled::{TextPlace, is_masked_expression},
 };
 use crate::{
     catalogue::{self, words},
@@ -202,7 +202,9 @@ impl DocumentReader<'_, '_> {
         let mut found = FoundFields::default();
         self.add_fields(section.table(), "", node, &mut found);
         for (key, value) in node.entries() {
-            if let Some(spec) = section.table().get(&key.name) {
+            if let Some(spec) = section.spec(&key.name)
+                && !is_masked_expression(node, value)
+            {
                 self.check_filled(TextPlace::for_field(spec), key, value, &spec.schema);
             }
         }

@@ -7,12 +7,13 @@ use serde::Deserialize;
 
 use super::{DocumentReader, container::parse_reference, templates::template_text};
 use crate::{
+    catalogue::variables::check_maskable,
     field::Secrecy,
     kind::Spec,
     manifest::faults::{Pattern, texts, words},
     secret::judge,
     value::Json,
-    yaml::{self, MappingKey, Node},
+    yaml::{self, MappingKey, Node, NodeValue},
 };
 
 /// The syntax of something that undrift does not fill in.
@@ -71,6 +72,10 @@ impl DocumentReader<'_, '_> {
         value: &Node,
         schema: &Json,
     ) {
+        // A template without a brace fills in nothing.
+        let template =
+            template_text(value).filter(|text| !text.text().unwrap_or_default().contains('{'));
+        let value = template.unwrap_or(value);
         let sign = texts(value).into_iter().find_map(|text| find_syntax(place, key, text));
         if let Some((row, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
             let [severity, code, message, help] = row.fault;
@@ -79,6 +84,13 @@ impl DocumentReader<'_, '_> {
             self.findings.report(texts, key.span.clone(), words![name = key.name, sign]);
         }
     }
+}
+
+/// True if `value` is an expression of another tool that the entry `node` masks: a check reports it.
+pub(super) fn is_masked_expression(node: &Node, value: &Node) -> bool {
+    let is_on = |name: &str| node[name].data == NodeValue::Bool(true);
+    let text = value.text().filter(|_| is_on("masked") || is_on("masked_and_hidden"));
+    text.is_some_and(|text| text.contains("{{") && check_maskable(text, is_on("raw")).is_err())
 }
 
 /// The first row that fits `text`, and the sign that it finds.

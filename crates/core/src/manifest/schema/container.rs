@@ -97,7 +97,7 @@ pub(super) fn unlisted_schema(scope: Scope) -> Json {
 
 /// A section with a single value.
 fn switch_schema(section: Section) -> Json {
-    let property = section.table().get(section.section).map(|spec| spec.schema.clone());
+    let property = section.spec(section.section).map(|spec| spec.schema.clone());
     let description = &section.table().schema["description"];
     let mut property =
         property.unwrap_or_else(|| json!({"type": "boolean", "description": description}));

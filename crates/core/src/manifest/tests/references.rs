@@ -77,7 +77,7 @@ fn two_projects_never_come_to_one_secret() {
 fn whole(of: Section) -> serde_json::Map<String, Json> {
     let needed = of.identity.iter().chain(of.required);
     let example = |name: &&str| {
-        let schema = &of.table().get(name)?.schema;
+        let schema = &of.spec(name)?.schema;
         let secret = || {
             (schema["anyOf"].is_array() || schema["oneOf"].is_array())
                 .then(|| json!({"env": "OTHER"}))
@@ -128,7 +128,7 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
     for of in Scope::ALL.into_iter().flat_map(catalogue::sections) {
         let nothing = json!({});
         let extra = (of.shape != Shape::Switch).then_some(("extra", &nothing));
-        let known = of.table().specs().iter().map(|spec| (spec.name, &spec.schema));
+        let known = of.specs().iter().map(|spec| (spec.name, &spec.schema));
         for ((name, schema), mapping) in
             known.chain(extra).flat_map(|field| mappings.iter().map(move |one| (field, one)))
         {

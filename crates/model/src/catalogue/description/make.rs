@@ -131,6 +131,21 @@ fn derive_home(
     };
     home.parent = parents.map(|parents| parents.parent);
     home.query = path.map(|path| path.list_query.clone()).unwrap_or_default();
+    home.names_people = kind
+        .fields
+        .iter()
+        .any(|field| field.available.exists_in(home.scope) && requires_members(field))
+        || parents.is_some_and(|parents| parents.section.home.names_people);
+    if home.closed_by.is_empty()
+        && let Some(parents) = parents
+    {
+        home.closed_by.clone_from(&parents.section.home.closed_by);
+    }
+    resolve_addresses(kind, home, path);
+}
+
+/// Resolves what addresses an entry of `home`, and the keys that each row of its list must have.
+fn resolve_addresses(kind: &Kind, home: &mut ScopedKind, path: Option<&EntryPath>) {
     let argument = path.and_then(|path| path.argument);
     let addressed = argument.map(|argument| {
         let added = home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
@@ -149,17 +164,10 @@ fn derive_home(
         .chain(is_named.then_some(AddressKey::NAMED))
         .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
-    let scope_fields = kind.fields.iter().filter(|field| field.exists_in(home.scope));
-    home.names_people = scope_fields.clone().any(requires_members)
-        || parents.is_some_and(|parents| parents.section.home.names_people);
-    if home.closed_by.is_empty()
-        && let Some(parents) = parents
-    {
-        home.closed_by.clone_from(&parents.section.home.closed_by);
-    }
+    let here = kind.fields.iter().filter(|field| field.available.exists_in(home.scope));
     // A row of the list must have these fields; without them it counts as not read. A runner may
     // have no description.
-    let named = scope_fields
+    let named = here
         .filter(|field| {
             (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)

@@ -54,16 +54,17 @@ const FIRST_SECTIONS: &str = "create settings variables members shares protected
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
 /// The kinds that the files of `catalogue` describe, in the order of output.
-fn read_files() -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
-    let place = |kind: &Kind| FIRST_SECTIONS.split(' ').position(|first| first == kind.section);
-    kinds.sort_by_key(|kind| place(kind).unwrap_or(usize::MAX));
-    kinds
+fn read() -> Vec<Kind> {
+    let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
+    all.sort_by_key(|kind| {
+        FIRST_SECTIONS.split(' ').position(|first| first == kind.section).unwrap_or(usize::MAX)
+    });
+    all
 }
 
 /// The kinds of undrift's own, in their order.
 pub(super) fn built_in() -> Registry {
-    read_files().into_iter().fold(Registry::default(), |registry, kind| {
+    read().into_iter().fold(Registry::default(), |registry, kind| {
         let made = make::make(kind, &registry);
         registry.with_kind(made.expect("every file describes a kind, as a test holds"))
     })

@@ -3,7 +3,7 @@
 use crate::{
     catalogue::{members, protected_branches::rule_effects},
     field::{NamedObject, ValueType},
-    kind::{Capability, Effect, EntryFault, Kind, KindRules, Risk, texts},
+    kind::{Capability, Effect, EntryFault, Kind, KindRules, Reporter, Risk, texts},
     text,
     value::{self, Fields, Json, Object},
 };
@@ -17,7 +17,7 @@ impl Kind {
 }
 
 impl KindRules for Kind {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(EntryFault)) {
+    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));

@@ -89,7 +89,7 @@ fn every_file_of_undrifts_own_describes_a_kind() {
         let made = make::make(kind, &known).unwrap();
         known.with_kind(made)
     };
-    let all = super::read_files().into_iter().fold(Registry::default(), with);
+    let all = super::read().into_iter().fold(Registry::default(), with);
     assert_eq!(all.kinds().len(), FILES.len());
     assert_eq!(all.kinds().len(), Registry::built_in().kinds().len());
 }

@@ -20,6 +20,7 @@ use crate::{
     value::{self, Fields, Json, Object, Value},
 };
 
+pub use crate::value::plain_text;
 pub use compare::{are_equal, identify};
 pub use request::{
     Encoder, credential, id_fields, is_hidden, is_masked_in_logs, is_reset, is_secret,
@@ -239,11 +240,6 @@ pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Jso
 /// The name of the thing with this id, if known.
 fn shown_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json> {
     created_at(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
-}
-
-/// A scalar as plain text.
-pub fn plain_text(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is

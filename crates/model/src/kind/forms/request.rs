@@ -1,10 +1,9 @@
 //! The contents of requests: declared values, and live values that an edit would reset.
 
-use super::plain_text;
 use crate::{
     cause::Cause,
     field::{Compare, Field, Secrecy, WriteRequest},
-    kind::{Id, LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
+    kind::{LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
     level::AccessLevel,
     planted::Bug,
     secret::judge::{self, Credential},
@@ -154,33 +153,40 @@ impl Encoder<'_> {
         let field = section.field(name);
         let sent_name = section.table().sent_name(name).to_owned();
         let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
-        let sent = match (field.names, plain) {
-            (Some(named), Json::String(text)) => names.require(named, text, field.name)?.to_json(),
-            (Some(named), Json::Array(items)) => items
+        let rows = section.spec(name).filter(|spec| spec.has_rows());
+        let sent = match (plain, rows) {
+            (Json::Array(rows), Some(spec)) => {
+                rows.iter().map(|row| spec.encode_row(row, names)).collect::<Result<_, _>>()?
+            }
+            (Json::Array(items), None) => items
                 .iter()
-                .map(|item| match item {
-                    Json::String(text) => Ok(names.require(named, text, field.name)?.to_json()),
-                    id => Ok(id.clone()),
-                })
-                .collect::<Result<_, NoCalls>>()?,
-            (None, Json::Array(items)) => {
-                match (field.relations.names_entries, section.spec(name)) {
-                    (Some(section), _) => items
-                        .iter()
-                        .map(|name| {
-                            let id = names.require_entry(section, &plain_text(name), field.name);
-                            id.map(Id::to_json)
-                        })
-                        .collect::<Result<_, _>>()?,
-                    (None, Some(spec)) if spec.has_rows() => spec.encode_rows(items, names)?,
-                    _ => plain.clone(),
-                }
+                .map(|item| sent_item(field, item, names, field.name))
+                .collect::<Result<_, _>>()?,
+            (Json::String(_), _) if field.names.is_some() => {
+                sent_item(field, plain, names, field.name)?
             }
             _ if field.is_level() => AccessLevel::number_of(plain),
             _ => null_as_empty(plain),
         };
         Ok((sent_name, Value::Plain(sent)))
     }
+}
+
+/// The id of what `item`, a value of `field`, names; an item that names nothing as it is. Faults are
+/// those of the field `at`.
+pub(super) fn sent_item(
+    field: &Field,
+    item: &Json,
+    names: &Names,
+    at: &'static str,
+) -> Result<Json, NoCalls> {
+    Ok(match (field.names, field.relations.names_entries, item) {
+        (Some(named), _, Json::String(text)) => names.require(named, text, at)?.to_json(),
+        (None, Some(section), Json::String(text)) => {
+            names.require_entry(section, text, at)?.to_json()
+        }
+        _ => item.clone(),
+    })
 }
 
 /// True if the service resets `field` when `changed` fields change.

@@ -110,27 +110,17 @@ impl Spec {
         declared
     }
 
-    /// Rows in the form of requests.
-    pub(super) fn encode_rows(&self, rows: &[Json], names: &Names) -> Result<Json, NoCalls> {
-        rows.iter().map(|row| self.encode_row(row, names)).collect()
-    }
-
     /// A row in the form of requests.
-    fn encode_row(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
+    pub(super) fn encode_row(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
         let mut fields = Object::new();
         for field in self.parts {
             let sent_name = field.sent_name();
             let value = row.get(field.name).or_else(|| row.get(sent_name));
             let Some(value) = value.or(field.default.create.as_ref()) else { continue };
-            let value = match (field.names, value) {
-                (Some(named), Json::String(text)) => {
-                    names.require(named, text, self.name)?.to_json()
-                }
-                (None, Json::String(text)) if let Some(section) = field.relations.names_entries => {
-                    names.require_entry(section, text, self.name)?.to_json()
-                }
-                _ if field.is_level() => AccessLevel::number_of(value),
-                _ => value.clone(),
+            let value = if field.is_level() {
+                AccessLevel::number_of(value)
+            } else {
+                super::request::sent_item(field, value, names, self.name)?
             };
             fields.insert(sent_name.to_owned(), value);
         }

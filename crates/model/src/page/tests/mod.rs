@@ -404,7 +404,8 @@ fn the_size_of_kept_entries_is_counted_as_json() {
         json!({}),
         json!({"id": 12345, "url": "https://h", "on": true, "rows": [{"a": null}, "x"]}),
     ] {
-        let (counted, written) = (json_size(object.as_object().unwrap()), object.to_string().len());
+        let (counted, written) =
+            (value::object_size(object.as_object().unwrap()), object.to_string().len());
         assert!(counted.abs_diff(written) <= written / 10 + 4, "{counted} {written}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     catalogue::{self, words},
-    kind::{Section, is_list},
+    kind::{Section, is_list, takes_type},
     level::{AccessLevel, LEVELS},
     manifest::mask::may_be_secret,
     secret::judge,
@@ -27,6 +27,11 @@ const SWITCH_VALUES: [&str; 2] = ["true", "false"];
 
 /// The kind of name in a field that names a user.
 pub(super) const USERNAME: &str = "the username";
+
+/// True if a value of `schema` is `true` or `false`, or perhaps `null`.
+pub(super) fn is_switch(schema: &Json) -> bool {
+    takes_type(schema, "boolean") && !takes_type(schema, "string")
+}
 
 /// The level of access that a word, or a number in quotes, means.
 pub(super) fn parse_level(text: &str) -> Option<&'static str> {
@@ -77,9 +82,9 @@ impl<'d> SchemaPosition<'d> {
             self.fit_value(name, &properties[name], piece.as_deref()?)
         };
         if names.is_empty() {
-            let fits =
-                |name: &&String| [&key, &text].iter().any(|piece| field(name, piece).is_some());
-            names.push(properties.keys().find(fits).or(properties.keys().next())?.clone());
+            let mut all = properties.keys();
+            let fitting = all.find(|name| [&key, &text].iter().any(|of| field(name, of).is_some()));
+            names.push(fitting.or(properties.keys().next())?.clone());
         }
         let is_short = section.is_none() && names.len() == 1 && field(&names[0], &text).is_none();
         let (inner, is_pair) = (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
@@ -120,7 +125,7 @@ impl<'d> SchemaPosition<'d> {
         if !options.is_empty() {
             return options.into_iter().find(|option| option == piece);
         }
-        if schema["type"] == "boolean" {
+        if is_switch(schema) {
             return words::find_option(piece, SWITCH_VALUES)
                 .or(SWITCH_VALUES.into_iter().find(|value| *value == piece))
                 .map(str::to_owned);
@@ -154,7 +159,7 @@ impl<'d> SchemaPosition<'d> {
             .or_else(|| names.find(has_options))
             .or_else(|| {
                 let mut names = properties.keys().map(String::as_str);
-                names.find(|name| properties[*name]["type"] == "boolean" && fits(name).is_some())
+                names.find(|name| is_switch(&properties[*name]) && fits(name).is_some())
             })?;
         let value = fits(name).unwrap_or_else(|| value_example(&properties[name]));
         Some(format!("{{{name}: {value}}}"))
@@ -237,7 +242,7 @@ pub(super) fn value_example(schema: &Json) -> String {
             format!("[{}]", rows.collect::<Vec<_>>().join(", "))
         }
         _ if is_list(schema) => "[...]".to_owned(),
-        _ if schema["type"] == "boolean" => "true".to_owned(),
+        _ if is_switch(schema) => "true".to_owned(),
         _ if schema["type"] == "integer" => "1".to_owned(),
         _ if AccessLevel::parse(&schema["default"]).is_some() => schema["default"].to_string(),
         _ => "...".to_owned(),

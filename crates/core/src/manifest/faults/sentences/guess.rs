@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{
     SchemaPosition,
-    example::{parse_level, scalar_text},
+    example::{is_switch, parse_level, scalar_text},
     suggest::{MAX_LISTED_NAMES, option_texts},
 };
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
         words::{self, Meaning},
     },
     field::{Field, Secrecy},
-    kind::{Section, is_list},
-    text::{alternatives, likely_candidates, list_names, nearest},
+    kind::is_list,
+    text::{alternatives, likely_candidate, likely_candidates, list_names, nearest},
     value::Json,
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
@@ -46,21 +46,13 @@ const MAX_HOMES: usize = 3;
 impl<'d> SchemaPosition<'d> {
     /// Words for a key that its mapping does not have.
     pub(super) fn word_for_key(&self, name: &str) -> Option<String> {
-        let node = self.node;
         match name {
             "open" => {
                 let unwritten = self.unwritten_names();
                 let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
                 (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
             }
-            "identity" => {
-                let identity = *self.find_section()?.identity.first()?;
-                let mut keys =
-                    node.entries().iter().chain(self.inner_entries()).map(|(key, _)| &key.name);
-                (!keys.any(|key| key == identity)).then(|| identity.to_owned())
-            }
             "twin" => self.find_twin(),
-            "removable" => self.find_section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
                 let is_section = self.current_names().contains(&section);
@@ -77,11 +69,6 @@ impl<'d> SchemaPosition<'d> {
                 let guesses = inside.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
                 let guesses: Vec<_> = guesses.collect();
                 (!guesses.is_empty()).then(|| list_names(&guesses))
-            }
-            "by_place" => {
-                let keys = node.entries().iter().map(|(key, _)| &*key.name);
-                let (only, field) = words::suggest_by_position(self.find_section()?, keys)?;
-                (only == self.subject && self.nearest_name().is_none()).then(|| field.to_owned())
             }
             "likely" => {
                 let likely = self.likely_names();
@@ -106,6 +93,26 @@ impl<'d> SchemaPosition<'d> {
                 let settings = settings.filter(|_| self.key.is_none())?;
                 nearest(self.subject, settings.keys().map(String::as_str)).map(str::to_owned)
             }
+            name => self.word_of_section(name),
+        }
+    }
+
+    /// Words that the section gives.
+    fn word_of_section(&self, name: &str) -> Option<String> {
+        let section = catalogue::all_sections().find(|of| of.section == self.section)?;
+        let mut keys = self.node.entries().iter().map(|(key, _)| &*key.name);
+        match name {
+            "removable" => section.is_removable().then(|| self.section.clone()),
+            "identity" => {
+                let identity = *section.identity.first()?;
+                let mut inner = self.inner_entries().iter().map(|(key, _)| &*key.name);
+                let is_written = keys.chain(&mut inner).any(|key| key == identity);
+                (!is_written).then(|| identity.to_owned())
+            }
+            "by_place" => {
+                let (only, field) = words::suggest_by_position(section, &mut keys)?;
+                (only == self.subject && self.nearest_name().is_none()).then(|| field.to_owned())
+            }
             _ => None,
         }
     }
@@ -117,11 +124,6 @@ impl<'d> SchemaPosition<'d> {
             words::aliases(&self.schema["properties"][name]).any(|alias| alias == self.subject)
         });
         twin.map(str::to_owned)
-    }
-
-    /// The section that it is in.
-    fn find_section(&self) -> Option<Section> {
-        catalogue::all_sections().find(|section| section.section == self.section)
     }
 
     /// The fields that are not written yet: a hint must not lead to one that is.
@@ -161,7 +163,7 @@ impl<'d> SchemaPosition<'d> {
         let schema = &self.schema["properties"][field];
         match self.value.map(|value| &value.data) {
             Some(NodeValue::List(_)) => schema["properties"].is_object() || is_list(schema),
-            Some(NodeValue::Bool(_)) => schema["type"] == "boolean" || schema["enum"].is_array(),
+            Some(NodeValue::Bool(_)) => is_switch(schema) || schema["enum"].is_array(),
             _ => true,
         }
     }
@@ -190,12 +192,7 @@ impl<'d> SchemaPosition<'d> {
         let name = match self.find_alias(name).map(Meaning::field) {
             _ if fields.contains(&name) => name,
             Some(field) => field?,
-            None => {
-                return match likely_candidates(name, fields)[..] {
-                    [only] => Some(only),
-                    _ => None,
-                };
-            }
+            None => return likely_candidate(name, fields),
         };
         fields.iter().copied().find(|field| *field == name)
     }
@@ -273,7 +270,7 @@ impl SchemaPosition<'_> {
 
     /// Help to replace a single word by a mapping with `field`.
     pub(super) fn write_as_field(&self, field: &str) -> Option<String> {
-        let is_switch = self.schema["properties"][field]["type"] == "boolean";
+        let is_switch = is_switch(&self.schema["properties"][field]);
         let value =
             if is_switch { "true".to_owned() } else { only_digits(&scalar_text(self.node)?)? };
         Some(format!("write `{{{field}: {value}}}`"))
@@ -305,7 +302,7 @@ impl SchemaPosition<'_> {
         let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
         let options = alternatives.chain([self.schema]).flat_map(|one| option_texts(&one["enum"]));
         let mut options: Vec<_> = options.collect();
-        if self.schema["type"] == "boolean" {
+        if is_switch(self.schema) {
             options = ["true", "false"].map(str::to_owned).to_vec();
         }
         let written = scalar_text(self.node)?;
@@ -332,9 +329,13 @@ impl SchemaPosition<'_> {
 
 /// True if one of the two names of switches has a word that forbids what the other one allows.
 fn is_opposite(written: &str, field: &str) -> bool {
-    let has_word = |name: &str, words: &str| without_words(name, words) != name;
-    has_word(written, NEGATION_WORDS) != has_word(field, NEGATION_WORDS)
-        && (has_word(written, NEGATION_WORDS) || has_word(written, PERMISSION_WORDS))
+    has_word_of(written, NEGATION_WORDS) != has_word_of(field, NEGATION_WORDS)
+        && (has_word_of(written, NEGATION_WORDS) || has_word_of(written, PERMISSION_WORDS))
+}
+
+/// True if a name has one of these words.
+fn has_word_of(name: &str, words: &str) -> bool {
+    name.split('_').any(|word| words.split(' ').any(|other| other == word))
 }
 
 /// A name without these words.

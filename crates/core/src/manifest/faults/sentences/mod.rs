@@ -315,9 +315,7 @@ impl SchemaPosition<'_> {
         }
         let home = everywhere.find(|of| match self.depth {
             0 => of.section == name,
-            _ => {
-                of.section == self.section && self.is_of_section() && of.table().get(name).is_some()
-            }
+            _ => of.section == self.section && self.is_of_section() && of.spec(name).is_some(),
         })?;
         let scope = home.home.scope;
         let is_rule = self.root["properties"].get("for").is_some();

@@ -20,9 +20,10 @@ use crate::{
     field::{Field, Scope, Secrecy},
     kind::{forms::CONDITION_KEYS, is_list},
     manifest::read::templates::CHANGE_KEYS,
+    secret::judge,
     text::{alternatives, is_name},
     value::Json,
-    yaml::{self, Node, NodeValue, write::scalar as quoted},
+    yaml::{self, NodeValue, write::scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
@@ -114,7 +115,11 @@ impl<'d> SchemaPosition<'d> {
         let mut text = parts.next()?.to_owned();
         for part in parts {
             let (name, rest) = part.split_once('>')?;
-            text += &if name == "found" { matched_text.to_owned() } else { self.find_word(name)? };
+            text += &match name {
+                "found" if judge::may_be_secret(matched_text, Secrecy::Sensitive) => return None,
+                "found" => matched_text.to_owned(),
+                name => self.find_word(name)?,
+            };
             text += rest;
         }
         Some(text)
@@ -146,18 +151,32 @@ impl<'d> SchemaPosition<'d> {
             "names_user" => self.describe_named_object() == Some(USERNAME),
             "identity_of_entry" => self.depth == 3 && self.is_identity(key),
             "item_or_identity" => self.is_list_item || self.is_identity(key),
+            "tried" => self.is_reference_tried(),
+            "only_projects" => self.other_scope() == Some(Scope::Project),
+            "only_groups" => self.other_scope() == Some(Scope::Group),
+            "has_extra" => self.property_names().contains(&"extra"),
+            fact => self.holds_of_value(fact) || self.find_word(fact).is_some(),
+        }
+    }
+
+    /// True if a fact of the written value, or of the value of an unknown key, holds.
+    fn holds_of_value(&self, fact: &str) -> bool {
+        let (node, entries) = (self.node, self.node.entries());
+        match fact {
             "fields_of_item" => has_only_fields(node, &self.schema["items"]),
             "fields_in_items" => node.items().iter().all(|item| has_only_fields(item, self.schema)),
             "in_braces" => {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
             "entries_by_name" => {
-                let section = catalogue::all_sections().find(|of| of.section == key);
-                let identity = section.map_or(&[][..], |of| of.identity);
-                let has_identity = |entry: &Node| identity.iter().all(|of| entry.get(of).is_some());
-                let is_entry = |entry| has_only_fields(entry, &self.schema["items"]);
-                !identity.is_empty()
-                    && entries.iter().all(|(_, entry)| is_entry(entry) && has_identity(entry))
+                let of = catalogue::all_sections().find(|of| of.section == self.key_name());
+                // The other fields that tell entries apart have defaults.
+                let first = of.and_then(|of| of.identity.first());
+                first.is_some_and(|first| {
+                    entries.iter().all(|(_, entry)| {
+                        has_only_fields(entry, &self.schema["items"]) && entry.get(first).is_some()
+                    })
+                })
             }
             "first_is_field" => {
                 entries.first().is_some_and(|(key, _)| self.property_names().contains(&&*key.name))
@@ -168,10 +187,6 @@ impl<'d> SchemaPosition<'d> {
                     names.all(|name| CHANGE_KEYS.contains(&name) || CONDITION_KEYS.contains(&name));
                 is_list(self.schema) && !entries.is_empty() && has_only_change_keys
             }
-            "tried" => self.is_reference_tried(),
-            "only_projects" => self.other_scope() == Some(Scope::Project),
-            "only_groups" => self.other_scope() == Some(Scope::Group),
-            "has_extra" => self.property_names().contains(&"extra"),
             "field_of_entry" => {
                 let entry_properties =
                     &self.root["properties"][&*self.section]["items"]["properties"];
@@ -188,7 +203,7 @@ impl<'d> SchemaPosition<'d> {
                 let target = &self.schema["properties"][target];
                 target["properties"].is_null() && !is_list(target)
             }
-            word => self.find_word(word).is_some(),
+            _ => false,
         }
     }
 

@@ -122,12 +122,10 @@ impl SchemaPosition<'_> {
         if has_option(self.schema) || self.schema.get("enum").is_none() {
             return None;
         }
-        let mut same_name_sections =
-            catalogue::all_sections().filter(|section| section.section == self.section);
-        let other = same_name_sections.find(|section| {
-            section.table().get(&key.name).is_some_and(|spec| has_option(&spec.schema))
-        });
-        other.map(|section| section.home.scope)
+        let mut others = catalogue::all_sections().filter(|of| of.section == self.section);
+        let other =
+            others.find(|of| of.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
+        other.map(|of| of.home.scope)
     }
 
     /// The address after the guard, if both are written in one text, as on the command line.
