@@ -77,7 +77,7 @@ struct PlannedAbsorb {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    let (mut texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
+    let (mut texts, manifests) = ManifestTexts::load(&args.dir, &args.allow_env, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests = Manifests { desired: select(&args, manifests.desired)?, ..manifests };
@@ -262,9 +262,10 @@ impl<'a> ManifestTexts<'a> {
     /// Loads the manifests in `dir`. Their texts are unchanged.
     pub(super) fn load(
         dir: &'a Path,
+        allow_env: &[String],
         cx: &'a RunContext,
     ) -> Result<(Self, Manifests), CommandError> {
-        let surroundings = LoadEnvironment::of_process();
+        let surroundings = cx.surroundings(allow_env)?;
         let loaded = manifest::load(dir, &surroundings);
         let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
         let texts = Self { dir, surroundings, cx, paths, old, new: Contents::new() };

@@ -54,6 +54,7 @@ const TOP_LEVEL: &[&str] = &[
 
 /// Fields that answers never show; they are sent and not compared.
 const NEVER_READ: &[&str] = &[
+    "approval_rules.previously",
     "external_status_checks.shared_secret",
     "hooks.previously",
     "hooks.token",
@@ -63,6 +64,9 @@ const NEVER_READ: &[&str] = &[
     "integrations.token",
     "integrations.user_key",
     "integrations.webhook",
+    "labels.previously",
+    "milestones.previously",
+    "pipeline_schedules.previously",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

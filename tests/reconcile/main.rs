@@ -41,6 +41,7 @@ mod random;
 #[path = "../support/reached.rs"]
 mod reached;
 mod releases;
+mod renames;
 mod resource_groups;
 mod roles;
 mod roster;

@@ -112,7 +112,7 @@ impl ManifestTexts<'_> {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let (texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
+    let (texts, manifests) = ManifestTexts::load(&args.dir, &[], cx)?;
     let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
     let session = texts.open(manifests, &[], &args.connect).await?;
     update(args, texts, manages.as_ref(), desired, &session).await

@@ -12,10 +12,10 @@ use jiff::civil::Date;
 
 use crate::{
     address::Selector,
-    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder},
+    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, RunContext},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
-    manifest::Loaded,
+    manifest::{LoadEnvironment, Loaded},
     plan::{Holds, saved::SavedPlan},
     secret::Allowed,
     selection::Selection,
@@ -35,10 +35,10 @@ const HOLD_NAME: &str = "UNDRIFT_HOLD";
 pub(in crate::cli) struct SessionArgs {
     #[command(flatten)]
     pub(in crate::cli) dir: ManifestFolder,
-    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
-    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
+    /// Let manifests use only matching environment variables; one that starts with CI_ or GITLAB_
+    /// needs a GLOB that does too; may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
-    allow_env: Vec<String>,
+    pub(in crate::cli) allow_env: Vec<String>,
     #[command(flatten)]
     pub(super) select: SelectArgs,
     #[command(flatten)]
@@ -92,16 +92,33 @@ impl SessionArgs {
     /// The environment variables that manifests may use: from the options, or else from
     /// UNDRIFT_ALLOW_ENV.
     pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, CommandError> {
-        let (name, globs) = match env.get(ALLOW_NAME) {
-            _ if !self.allow_env.is_empty() => {
-                ("--allow-env", self.allow_env.iter().map(String::as_str).collect())
-            }
-            Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
-            None => return Ok(Allowed::default()),
-        };
-        Allowed::only(globs).map_err(|reason| {
-            CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
-        })
+        allowed_variables(&self.allow_env, env)
+    }
+}
+
+/// The environment variables that manifests may use: from the option `allow_env`, or else from
+/// UNDRIFT_ALLOW_ENV.
+fn allowed_variables(allow_env: &[String], env: &Environment) -> Result<Allowed, CommandError> {
+    let (name, globs) = match env.get(ALLOW_NAME) {
+        _ if !allow_env.is_empty() => {
+            ("--allow-env", allow_env.iter().map(String::as_str).collect())
+        }
+        Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
+        None => return Ok(Allowed::default()),
+    };
+    Allowed::only(globs).map_err(|reason| {
+        CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
+    })
+}
+
+impl RunContext {
+    /// The surroundings of manifests that may use the environment variables in `allow_env`.
+    pub(in crate::cli) fn surroundings(
+        &self,
+        allow_env: &[String],
+    ) -> Result<LoadEnvironment, CommandError> {
+        let allowed = allowed_variables(allow_env, &self.env)?;
+        Ok(LoadEnvironment { allowed, ..LoadEnvironment::of_process() })
     }
 }
 

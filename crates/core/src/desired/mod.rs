@@ -9,6 +9,7 @@ mod declared;
 mod groups;
 mod moves;
 mod packed;
+mod renames;
 mod roster;
 mod slots;
 #[cfg(debug_assertions)]
@@ -30,6 +31,7 @@ pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use groups::{Groups, members};
 pub use moves::{Move, Moves, renamed};
+pub use renames::Renames;
 pub use roster::{Exception, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery};
 pub use slots::{DeclaredValues, ITSELF, SECTION, declared_values, state_value};
 

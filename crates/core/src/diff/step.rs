@@ -365,6 +365,14 @@ impl Step {
         self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
     }
 
+    /// The entries of its container whose renames free its name.
+    pub fn followed_entries(&self) -> impl Iterator<Item = &Address> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Follows(address) if address.path == self.address.path => Some(address),
+            _ => None,
+        })
+    }
+
     /// The paths that the arguments of its requests name.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);

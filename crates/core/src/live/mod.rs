@@ -16,7 +16,7 @@ use std::{
 use crate::{
     catalogue::copies::Copies,
     cause::Cause,
-    desired::{Container, EntryPresence},
+    desired::{Container, EntryPresence, Renames},
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
     page::Complete,
     release::DetectedRelease,
@@ -299,8 +299,9 @@ pub fn entry_ids(
     let live =
         without_copies(section, container, found.entries().map_err(Cause::clone)?).into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
+    let renames = Renames::with(section, container, found.entries().map_err(Cause::clone)?);
     let ids_by_name: BTreeMap<_, _> =
-        live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
+        live.clone().map(|(fields, id)| (renames.name_of(section, fields), id)).collect();
     let present =
         container.entries(section.section).filter(|entry| entry.state == EntryPresence::Present);
     let present = present.filter_map(|entry| {

@@ -53,7 +53,7 @@ use crate::{
         Diagnostic, Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText,
     },
     field::{Field, Scope},
-    secret::Secrets,
+    secret::{Allowed, Secrets},
     value::Json,
     yaml::{self, Node},
 };
@@ -145,6 +145,7 @@ pub fn load_with(named: &Path, environment: &LoadEnvironment, options: &Options<
         release: config.service.release,
         today: environment.today,
         files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
+        allowed: environment.allowed.clone(),
     };
     let is_above = root.is_configured && root.folder != named;
     let root_name = is_above.then(|| root.name(&root.folder));
@@ -208,7 +209,8 @@ pub fn load_texts(
     let mut diagnostics = Diagnostics::default();
     let files = texts.into_iter().map(|(name, text)| ManifestFile::of_text(name, text)).collect();
     let config::ServiceConfig { tier, release, .. } = config.service;
-    let context = CheckContext { tier, manages: None, release, today, files: None };
+    let allowed = Allowed::default();
+    let context = CheckContext { tier, manages: None, release, today, files: None, allowed };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }

@@ -13,6 +13,7 @@ use std::{
 };
 
 use crate::{
+    address::Address,
     catalogue,
     diff::{Action, Edge, Step},
     field::Scope,
@@ -51,10 +52,31 @@ struct RankedStep {
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let mut ranked = rank_steps(scope, caller, std::mem::take(steps));
-    ranked.sort_by_key(|ranked| ranked.rank);
+    let depths = rename_depths(&ranked);
+    ranked.sort_by_key(|ranked| (ranked.rank, depths.get(&ranked.step.address).copied()));
     let after: Vec<Vec<Edge>> = Edges::of(scope, &ranked).collect();
     steps
         .extend(ranked.into_iter().zip(after).map(|(ranked, after)| Step { after, ..ranked.step }));
+}
+
+/// How many renames free the name for each step that takes one, one after the other.
+fn rename_depths(ranked: &[RankedStep]) -> HashMap<Address, usize> {
+    let followed = ranked
+        .iter()
+        .filter_map(|ranked| Some((&ranked.step.address, ranked.step.followed_entries().next()?)));
+    let followed: HashMap<_, _> = followed.collect();
+    let mut depths = HashMap::new();
+    for mut address in followed.keys().copied() {
+        let mut chain = Vec::new();
+        while let Some(next) = followed.get(address).filter(|_| !depths.contains_key(address)) {
+            steps::step();
+            chain.push(address);
+            address = next;
+        }
+        let known = depths.get(address).copied().unwrap_or(0);
+        depths.extend((known + 1..).zip(chain.into_iter().rev()).map(|(at, of)| (of.clone(), at)));
+    }
+    depths
 }
 
 /// The earlier steps, by position, that each of the arranged `steps` cannot do without, and the
@@ -308,6 +330,10 @@ impl<'p> Edges<'p> {
             let there = named.contains('#').then(|| self.position_of(named)).flatten();
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
             self.lead_to(&earlier, "what it names must exist", &mut edges);
+        }
+        for entry in ranked.step.followed_entries() {
+            let earlier: Vec<_> = self.position_of(&entry.to_string()).into_iter().collect();
+            self.lead_to(&earlier, "it must be renamed first", &mut edges);
         }
         if matches!(ranked.rank, LEAVERS | REMOVALS)
             && let Some(section) = self.sections.get(&ranked.step.address.section)

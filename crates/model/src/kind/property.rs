@@ -120,7 +120,7 @@ fn type_schema(field: &'static Field) -> Json {
     let rows = || mapping_schema(row(field));
     match field.value_type {
         ValueType::Secret => schema::of::<Reference>().to_value(),
-        ValueType::Address => schema::of::<TextOrSecret>().to_value(),
+        ValueType::Address | ValueType::PublicKey => schema::of::<TextOrSecret>().to_value(),
         ValueType::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
         ValueType::Text if field.names == Some(NamedObject::Runner) => {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})

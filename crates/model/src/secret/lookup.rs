@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    Allowed, Reference, Secret, TextPiece, is_encoded, is_reserved, judge,
+    Allowed, Reference, Secret, TextPiece, is_encoded, judge,
     matcher::{MARK, SecretMatcher},
     names::TOKEN_NAMES,
 };
@@ -39,7 +39,7 @@ pub enum UnresolvedReference {
     Empty(Reference),
     /// The name belongs to the CI system or to undrift.
     #[error(
-        "environment variable `{0}` belongs to the CI system or to undrift and must not be a value"
+        "environment variable `{0}` belongs to the CI system or to undrift and must not be a value, unless `--allow-env` names it"
     )]
     Reserved(String),
     /// Manifests may only name certain environment variables, and not this one.
@@ -320,7 +320,9 @@ impl Secrets {
                 Err(UnresolvedReference::OwnToken(Reference::Env(name.to_owned())))
             }
             None => Ok(()),
-            Some(_) if is_reserved(name) => Err(UnresolvedReference::Reserved(name.to_owned())),
+            Some(_) if self.allowed.refuses(name) => {
+                Err(UnresolvedReference::Reserved(name.to_owned()))
+            }
             Some(_) if !self.allowed.allows(name) => {
                 Err(UnresolvedReference::NotAllowed(name.to_owned()))
             }

@@ -24,7 +24,7 @@ use crate::text::MASK;
 pub use data::{ValueWithSecrets, has_reference, written};
 pub use lookup::{Secrets, UnresolvedReference, without_newline};
 pub use matcher::MARK;
-pub use names::{Allowed, RESERVED, is_reserved};
+pub use names::{Allowed, RESERVED, allowable_prefix, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
 #[derive(Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::member_roles::{self, Role};
 use super::prelude::*;
+use crate::access::SECURITY_MANAGER;
 
 /// The first release in which members have custom roles.
 pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
@@ -43,7 +44,11 @@ impl Terms {
 
 /// True if a member may have this level here.
 pub(crate) fn valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
-    let exists = level != PLANNER || call.is_from(17, 7);
+    let exists = match level {
+        PLANNER => call.is_from(17, 7),
+        SECURITY_MANAGER => call.is_from(18, 7),
+        _ => true,
+    };
     exists && LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
 }
 
@@ -66,9 +71,9 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
     let caller_level = scope.level(call)?;
     let maintainer_may = call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let grants_owner = scope.either(maintainer_may, false);
-    // Planners are outside the order of roles: only owners grant the planner role.
-    let is_above =
-        level > caller_level && !grants_owner || level == PLANNER && caller_level < OWNER;
+    // Two roles are outside the order: only owners grant them.
+    let is_outside = [PLANNER, SECURITY_MANAGER].contains(&level);
+    let is_above = level > caller_level && !grants_owner || is_outside && caller_level < OWNER;
     refuse_if(is_above, ErrorResponse::forbidden).map(|()| level)
 }
 

@@ -16,7 +16,7 @@ use crate::{
     desired::{DesiredEntry, EntryPresence, subject},
     field::{Compare, Field},
     kind::{
-        CallContext, Effect, Identity, LiveEntry, NoCalls, PlannedCall, Section, Spec,
+        CallContext, Effect, FORMER, Identity, LiveEntry, NoCalls, PlannedCall, Section, Spec,
         calls::CallPurpose, forms, is_readable, risk,
     },
     level::AccessLevel,
@@ -134,12 +134,16 @@ impl<'a> EntryDiff<'a> {
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
-        self.section.rules().identify(self.section, &|name| {
+        let identity = self.section.rules().identify(self.section, &|name| {
             Some(match self.exposed(name, self.values.get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
             })
-        })
+        });
+        // What is to be absent is not what it was called before.
+        let is_present = self.entry.state == EntryPresence::Present;
+        let former = if is_present { identity.former } else { Vec::new() };
+        Identity { former, ..identity }
     }
 
     /// Whether its identity contains a secret that is not set.
@@ -184,6 +188,12 @@ impl<'a> EntryDiff<'a> {
         let name = self.section.name(live.fields.raw());
         let words = words![name = text::escape(&name), id = live.handle_text()];
         self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
+    }
+
+    /// The problem that the entry is live, and so is one with a former name.
+    pub(super) fn both_live(&self, live: &LiveEntry) -> Problem {
+        let other = self.section.name(live.fields.raw());
+        self.problem(texts::BOTH_LIVE, words![other = text::escape(&other)], FORMER)
     }
 
     fn origin(&self, field: &str) -> Origin {

@@ -15,7 +15,7 @@ use crate::{
     },
     origin::{Origin, Sourced},
     release::Release,
-    secret::{RESERVED, Reference, is_reserved},
+    secret::{RESERVED, Reference, allowable_prefix},
     text::alternatives,
     value::{Json, Value},
 };
@@ -225,8 +225,16 @@ impl ContainerCheck<'_> {
                 Some(' ') => texts::BLANK_VARIABLE,
                 _ => texts::NO_VARIABLE,
             },
-            Reference::Env(variable) if is_reserved(variable) => {
-                let words = words![variable, reserved = alternatives(&RESERVED)];
+            Reference::Env(variable) if self.context.allowed.refuses(variable) => {
+                let or_allow = match allowable_prefix(variable) {
+                    Some(_) => {
+                        format!(
+                            "; or allow it where undrift runs: `--allow-env {variable}`, and `--allow-env` for each other variable"
+                        )
+                    }
+                    None => String::new(),
+                };
+                let words = words![variable, reserved = alternatives(&RESERVED), or_allow];
                 self.faults.report(texts::RESERVED_VARIABLE, at, words);
                 return;
             }

@@ -33,7 +33,7 @@ use crate::{
     kind::{self, CollectionTrait, EntryFault, Shape, Spec},
     origin::{Layer, Sourced},
     release::Release,
-    secret::Secrets,
+    secret::{Allowed, Secrets},
     value::Value,
 };
 
@@ -61,6 +61,8 @@ pub(super) struct CheckContext {
     pub(super) today: Date,
     /// Access to files that manifests name, unless they are elsewhere.
     pub(super) files: Option<Secrets>,
+    /// The environment variables that manifests may name.
+    pub(super) allowed: Allowed,
 }
 
 impl CheckContext {

@@ -46,6 +46,10 @@ pub(super) fn order_entries(steps: &mut [Step]) -> Vec<Problem> {
         }
         for effect in &step.effects {
             let Effect::Follows(taken) = effect else { continue };
+            // Another entry of this section frees the name.
+            if taken.path == step.address.path {
+                continue;
+            }
             let removal = gone.iter().find(|(other, name)| {
                 taken.entry.as_deref() == Some(name)
                     && steps[*other].address.path.eq_ignore_ascii_case(&taken.path)

@@ -182,25 +182,40 @@ fn after_moves(steps: &[Step]) -> Vec<LaterStep> {
     found
 }
 
-/// A step that takes a path comes after the move that frees it.
+/// A step that takes a path or the name of an entry comes after the move or rename that frees it.
 fn after_freed_paths(steps: &mut [Step]) -> Vec<Problem> {
-    let of_containers = steps.iter().filter(|step| step.address.section.is_none());
-    let moved: BTreeSet<_> = of_containers.map(|step| step.address.clone()).collect();
+    let freeing = |step: &Step, address: &Address| {
+        address.section.is_none() || (address.path == step.address.path && address.entry.is_some())
+    };
+    let followed = steps.iter().flat_map(|step| {
+        let follows = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Follows(address) if freeing(step, address) => Some(address.clone()),
+            _ => None,
+        });
+        follows.collect::<Vec<_>>()
+    });
+    let followed: BTreeSet<_> = followed.collect();
+    let present = steps.iter().filter(|step| followed.contains(&step.address));
+    let moved: BTreeSet<_> = present.map(|step| step.address.clone()).collect();
     let mut problems = Vec::new();
     for step in steps {
         let follows = step.effects.iter().filter_map(|effect| match effect {
-            Effect::Follows(address) if address.section.is_none() => Some(address.clone()),
+            Effect::Follows(address) if freeing(step, address) => Some(address.clone()),
             _ => None,
         });
         for address in follows.collect::<Vec<_>>() {
             if step.after.iter().any(|edge| edge.address == address) {
                 continue;
             }
+            let (texts, reason) = match address.entry {
+                Some(_) => (texts::RENAME_NEEDED, "it must be renamed first"),
+                None => (texts::MOVE_NEEDED, "it must move first"),
+            };
             if moved.contains(&address) {
-                step.after.push(Edge { address, reason: "it must move first" });
+                step.after.push(Edge { address, reason });
             } else {
                 let words = words![first = address];
-                problems.push(Problem::of(texts::MOVE_NEEDED, words, &step.address, &step.origin));
+                problems.push(Problem::of(texts, words, &step.address, &step.origin));
             }
         }
     }
