@@ -28,6 +28,12 @@ use crate::{
 
 /// Fields that are tested elsewhere or cannot be tested alone, with the reason.
 const APART: &[(&str, &str)] = &[
+    ("approval_rules.previously", "`renames` does"),
+    ("approval_rules.report_type", "`only_new` does"),
+    ("deploy_keys.expires_at", "`only_new` does"),
+    ("labels.previously", "`renames` does"),
+    ("milestones.previously", "`renames` does"),
+    ("pipeline_schedules.previously", "`renames` does"),
     ("settings.mr_default_target_self", "the service accepts it for forks only"),
     (
         "settings.default_branch",

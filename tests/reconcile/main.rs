@@ -34,6 +34,7 @@ mod nested;
 #[path = "../support/numbers.rs"]
 mod numbers;
 mod observe;
+mod only_new;
 #[path = "../support/parts.rs"]
 mod parts;
 mod quirks;
