@@ -11,7 +11,7 @@ use std::{
 use jiff::civil::Date;
 
 use crate::{
-    address::Selector,
+    address::{Address, Selector},
     cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, RunContext},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
@@ -313,7 +313,8 @@ pub(in crate::cli) fn require_match(
     desired: &Desired,
 ) -> Result<(), CommandError> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
-    if declared().any(|address| selector.matches(&address)) {
+    let matches = |address: &Address| selector.matches(address);
+    if declared().any(|at| matches(&at) || desired.moves.was(&at, matches).unwrap_or(false)) {
         return Ok(());
     }
     let failure =

@@ -592,7 +592,7 @@ mod tests {
                 .map(|name| (name.to_owned(), "a value of some length".to_owned()))
         };
         let mut secrets = Secrets::new(nowhere, environment())
-            .allowing(Allowed::only(["SHOP_*", "CI_*"]).unwrap());
+            .allowing(Allowed::only(["SHOP_*", "*I_KEY"]).unwrap());
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
@@ -604,6 +604,10 @@ mod tests {
                 UnresolvedReference::NotAllowed("OTHER_KEY".into())
             ]
         );
+        let mut secrets = Secrets::new(nowhere, environment())
+            .allowing(Allowed::only(["*_KEY", "CI_K*"]).unwrap());
+        secrets.resolve(&references);
+        assert_eq!(secrets.missing().count(), 0, "a glob that starts likewise allows it");
         let mut secrets = Secrets::of_command_line(environment());
         secrets.resolve(&references);
         assert_eq!(secrets.missing().count(), 0, "a person may name them");
