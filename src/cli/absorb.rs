@@ -96,7 +96,7 @@ impl PlannedAbsorb {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    let (mut texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
+    let (mut texts, manifests) = ManifestTexts::load(&args.dir, &args.access.allow_env, cx)?;
     let all_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests = Manifests { desired: select(&args, manifests.desired)?, ..manifests };
@@ -293,9 +293,10 @@ impl<'a> ManifestTexts<'a> {
     /// Loads the manifests in `dir`. Their texts are unchanged.
     pub(super) fn load(
         dir: &'a Path,
+        allow_env: &[String],
         cx: &'a RunContext,
     ) -> Result<(Self, Manifests), CommandError> {
-        let environment = LoadEnvironment::of_process();
+        let environment = cx.surroundings(allow_env)?;
         let loaded = manifest::load(dir, &environment);
         let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
         let texts =

@@ -2,7 +2,7 @@
 
 use super::{CommandError, Exit, ManifestFolder, ReportArgs, Reported, RunContext};
 use crate::{
-    manifest::{self, LoadEnvironment},
+    manifest,
     report::{Checked, ReportContent, ReportKind},
 };
 
@@ -12,13 +12,17 @@ use crate::{
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) dir: ManifestFolder,
+    /// Let manifests use only matching environment variables; one that starts with CI_ or GITLAB_
+    /// needs a GLOB that does too; may be repeated [env: UNDRIFT_ALLOW_ENV]
+    #[arg(long, value_name = "GLOB")]
+    allow_env: Vec<String>,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> Result<Reported, CommandError> {
-    let mut loaded = manifest::load(&args.dir, &LoadEnvironment::of_process());
+    let mut loaded = manifest::load(&args.dir, &cx.surroundings(&args.allow_env)?);
     #[cfg(feature = "sandbox")]
     let seed_faults = super::embedded::seed_faults(&args.dir);
     #[cfg(not(feature = "sandbox"))]

@@ -13,7 +13,7 @@ use crate::{
     desired::Desired,
     diagnostic::FileName,
     field::Scope,
-    manifest::{self, LoadEnvironment, Loaded, Options, is_manifest_name},
+    manifest::{self, Loaded, Options, is_manifest_name},
     text::escape,
     value::{Json, Object},
     yaml::write::{self as yaml, Item, OutputNode},
@@ -53,7 +53,7 @@ fn param(written: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let load_environment = LoadEnvironment::of_process();
+    let load_environment = cx.surroundings(&[])?;
     let text = document_text(args);
     let loaded = manifest::load(&args.dir, &load_environment);
     if let Some(file) = &args.output {

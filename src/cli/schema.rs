@@ -12,6 +12,7 @@ use crate::{
     report::{
         Checked, FORMAT_VERSION, Outcomes, Planned, json::JsonReport, run_record::RecordLine,
     },
+    snapshot::file,
     text::{alternatives, did_you_mean},
     value::Json,
 };
@@ -26,21 +27,21 @@ const SCHEMAS: &[NamedSchema] = &[
     ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
     ("sandbox", || manifest::schema::published("sandbox", super::embedded::seed_schema())),
-    ("plan", || report_schema::<JsonReport<'static, Planned<'static>>>("plan")),
-    ("apply", || report_schema::<JsonReport<'static, Outcomes<'static>>>("apply")),
-    ("check", || report_schema::<JsonReport<'static, Checked<'static>>>("check")),
-    ("snapshot", || report_schema::<crate::snapshot::file::SnapshotFile<'static>>("snapshot")),
-    ("record", || report_schema::<RecordLine>("record")),
-    ("saved-plan", || report_schema::<saved::Sealed>("saved-plan")),
+    ("plan", || report_schema::<JsonReport<'static, Planned<'static>>>("plan", FORMAT_VERSION)),
+    ("apply", || report_schema::<JsonReport<'static, Outcomes<'static>>>("apply", FORMAT_VERSION)),
+    ("check", || report_schema::<JsonReport<'static, Checked<'static>>>("check", FORMAT_VERSION)),
+    ("snapshot", || report_schema::<file::SnapshotFile<'static>>("snapshot", file::FORMAT_VERSION)),
+    ("record", || report_schema::<RecordLine>("record", FORMAT_VERSION)),
+    ("saved-plan", || report_schema::<saved::Sealed>("saved-plan", saved::FORMAT)),
 ];
 
-/// The schema of a report in its written form, under `name`.
-fn report_schema<T: JsonSchema>(name: &str) -> Json {
+/// The schema of a report in its written form, under `name`, and of this `version`.
+fn report_schema<T: JsonSchema>(name: &str, version: u32) -> Json {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
         .with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    crate::schema::with_id(name, FORMAT_VERSION, schema)
+    crate::schema::with_id(name, version, schema)
 }
 
 /// The options of `schema`.

@@ -21,8 +21,8 @@ use crate::{
     text::is_unsafe,
 };
 
-/// The version of all formats. 0: still unstable.
-pub const FORMAT_VERSION: u32 = 0;
+/// The version of the formats of reports. Later releases only add fields to a version.
+pub const FORMAT_VERSION: u32 = 1;
 
 /// The kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +60,7 @@ impl ReportKind {
 pub struct JsonReport<'a, T> {
     /// The sort of the report.
     pub undrift: ReportKind,
-    /// The version of the format; 0 is unstable.
+    /// The version of the format. Later releases of undrift only add fields to it.
     pub format_version: u32,
     /// The version of undrift that wrote it.
     #[serde(serialize_with = "crate::text::word")]

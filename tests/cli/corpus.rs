@@ -45,7 +45,10 @@ impl Corpus {
 /// Checks `path`, in surroundings on a fixed day.
 fn load(path: &Path, folder: &Path) -> Loaded {
     let today = jiff::civil::date(2030, 1, 1);
-    manifest::load(path, &LoadEnvironment { folder: folder.to_owned(), today })
+    manifest::load(
+        path,
+        &LoadEnvironment { folder: folder.to_owned(), today, ..LoadEnvironment::of_process() },
+    )
 }
 
 fn assert_silent(name: &str, report: &str) {

@@ -235,7 +235,7 @@ fn unusable_plans_are_refused_before_anything_is_sent() {
         assert_eq!(found, code, "{file}: {stdout}{stderr}");
         assert!(stderr.contains(says) && stdout.is_empty(), "{file}: {stdout}{stderr}");
     }
-    place.write("report.json", "{\n  \"undrift\": \"plan\",\n  \"format_version\": 0\n}\n");
+    place.write("report.json", "{\n  \"undrift\": \"plan\",\n  \"format_version\": 1\n}\n");
     for (arguments, says) in [
         ("show report.json", "is a report of `plan`, not a saved plan"),
         ("apply report.json --sandbox", "is a report of `plan`, not a saved plan"),

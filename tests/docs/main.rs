@@ -10,6 +10,7 @@ mod book;
 mod ci;
 mod container;
 mod fields;
+mod leads;
 mod links;
 mod named;
 mod picture;

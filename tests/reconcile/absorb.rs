@@ -25,7 +25,11 @@ use crate::{
 
 impl World {
     fn around(&self) -> LoadEnvironment {
-        LoadEnvironment { folder: self.root(), today: jiff::civil::date(2030, 1, 1) }
+        LoadEnvironment {
+            folder: self.root(),
+            today: jiff::civil::date(2030, 1, 1),
+            ..LoadEnvironment::of_process()
+        }
     }
 
     /// The differences that `chosen` selects, as goals.

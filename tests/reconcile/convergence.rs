@@ -28,6 +28,12 @@ use crate::{
 
 /// Fields that are tested elsewhere or cannot be tested alone, with the reason.
 const APART: &[(&str, &str)] = &[
+    ("approval_rules.previously", "`renames` does"),
+    ("approval_rules.report_type", "`only_new` does"),
+    ("deploy_keys.expires_at", "`only_new` does"),
+    ("labels.previously", "`renames` does"),
+    ("milestones.previously", "`renames` does"),
+    ("pipeline_schedules.previously", "`renames` does"),
     ("settings.mr_default_target_self", "the service accepts it for forks only"),
     (
         "settings.default_branch",
@@ -54,6 +60,7 @@ const TOP_LEVEL: &[&str] = &[
 
 /// Fields that answers never show; they are sent and not compared.
 const NEVER_READ: &[&str] = &[
+    "approval_rules.previously",
     "external_status_checks.shared_secret",
     "hooks.previously",
     "hooks.token",
@@ -63,6 +70,9 @@ const NEVER_READ: &[&str] = &[
     "integrations.token",
     "integrations.user_key",
     "integrations.webhook",
+    "labels.previously",
+    "milestones.previously",
+    "pipeline_schedules.previously",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

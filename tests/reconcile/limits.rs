@@ -147,7 +147,11 @@ impl Limited {
             std::fs::write(file, text.join("\n---\n")).unwrap();
         }
         let today = jiff::civil::date(2030, 1, 1);
-        let around = LoadEnvironment { folder: folder.path().to_owned(), today };
+        let around = LoadEnvironment {
+            folder: folder.path().to_owned(),
+            today,
+            ..LoadEnvironment::of_process()
+        };
         let loaded = manifest::load(folder.path(), &around);
         let desired = loaded.desired.unwrap_or_else(|| {
             panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))

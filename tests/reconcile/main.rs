@@ -34,6 +34,7 @@ mod nested;
 #[path = "../support/numbers.rs"]
 mod numbers;
 mod observe;
+mod only_new;
 #[path = "../support/parts.rs"]
 mod parts;
 mod quirks;
@@ -41,6 +42,7 @@ mod random;
 #[path = "../support/reached.rs"]
 mod reached;
 mod releases;
+mod renames;
 mod resource_groups;
 mod roles;
 mod roster;

@@ -342,8 +342,14 @@ impl Step<'_> {
 
     /// Whether `value` is shown, names the object of the step, or is its value in `before`.
     fn accounts(&self, sent: &str, value: &Json, before: &Json) -> bool {
-        let name = LEVELS.iter().find(|(own, _)| *own == sent).map_or(sent, |(_, list)| list);
+        let name = LEVELS.iter().find(|(own, _)| *own == sent).map_or(&sent, |(_, list)| list);
         let (sections, is_container) = self.sections();
+        // An edit renames under another name.
+        let renamed =
+            sections.iter().flat_map(|of| of.identity.iter().map(move |name| (of, *name)));
+        let mut renamed = renamed
+            .filter(|(of, name)| of.renaming_field(name).is_some_and(|field| field.name == sent));
+        let name = renamed.next().map_or(*name, |(_, name)| name);
         if (is_container && NAMED.contains(&sent))
             || SAID_ELSEWHERE.iter().any(|(name, said)| *name == sent && value == said)
             // A key below `extra:`, which no table has.

@@ -208,7 +208,11 @@ impl World {
     pub(crate) fn loaded(&self) -> Loaded {
         manifest::load(
             &self.root(),
-            &LoadEnvironment { folder: self.root(), today: jiff::civil::date(2030, 1, 1) },
+            &LoadEnvironment {
+                folder: self.root(),
+                today: jiff::civil::date(2030, 1, 1),
+                ..LoadEnvironment::of_process()
+            },
         )
     }
 

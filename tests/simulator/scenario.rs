@@ -194,6 +194,7 @@ impl Scenario {
             &manifest::LoadEnvironment {
                 folder: folder.path().into(),
                 today: jiff::civil::date(2030, 1, 1),
+                ..manifest::LoadEnvironment::of_process()
             },
         );
         let Some(desired) = loaded.desired else {

@@ -216,7 +216,11 @@ async fn absorb(
     let read = |file: &Arc<str>| {
         std::fs::read_to_string(root.join(&**file)).map_err(|error| error.to_string())
     };
-    let around = LoadEnvironment { folder: root.to_owned(), today: jiff::civil::date(2030, 1, 1) };
+    let around = LoadEnvironment {
+        folder: root.to_owned(),
+        today: jiff::civil::date(2030, 1, 1),
+        ..LoadEnvironment::of_process()
+    };
     let reload = |texts: &_| {
         let options = Options { replaced_texts: Some(texts), ..Options::default() };
         let loaded = manifest::load_with(root, &around, &options);

@@ -248,6 +248,32 @@ mod tests {
     }
 
     #[test]
+    fn a_renamed_entry_is_selected_by_both_names() {
+        let labels = json!({"labels": [
+            {"name": "defect", "previously": ["bug"], "color": "#AABBCC"},
+            {"name": "other", "color": "#AABBCC"},
+        ]});
+        let moves = Moves::of(&[shop(&labels, Unlisted::Delete)]);
+        let at = |name: &str| {
+            let label = Address::container("acme/shop".into()).section("labels").entry(name);
+            moves.former_entries(&label).len()
+        };
+        assert_eq!((at("defect"), at("other")), (1, 0));
+        for (only, exclude, selected) in [
+            ("**#labels/defect", "x", true),
+            ("**#labels/bug", "x", true),
+            ("**#labels/other", "x", false),
+            ("**", "**#labels/bug", false),
+            ("**", "**#labels/defect", false),
+        ] {
+            let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
+            let selection = Selection { only, exclude };
+            let label = Address::container("acme/shop".into()).section("labels").entry("defect");
+            assert_eq!(selection.selects_in(&label, &moves), selected, "{selection:?}");
+        }
+    }
+
+    #[test]
     fn a_whole_section_keeps_its_policy_and_its_project_is_not_created() {
         assert_eq!(shown(&select(&["**#variables"], &[])), ["acme/shop -", VARIABLES]);
         assert_eq!(shown(&select(&["**#members"], &[])), GROUP, "a group is not created anyway");

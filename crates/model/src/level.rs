@@ -29,7 +29,7 @@ pub const MAINTAINER: u8 = 40;
 pub const OWNER: u8 = 50;
 
 /// The levels of members. No access (0) is not one.
-pub const LEVELS: [AccessLevel; 7] = [
+pub const LEVELS: [AccessLevel; 8] = [
     level(MINIMAL, "minimal_access", "Is a member, and sees nothing by that alone."),
     level(10, "guest", "Sees and writes issues."),
     AccessLevel {
@@ -37,6 +37,14 @@ pub const LEVELS: [AccessLevel; 7] = [
         ..level(15, "planner", "Plans with issues, milestones and the like (from release 17.7).")
     },
     level(20, "reporter", "Reads the repository too."),
+    AccessLevel {
+        since: Some(Release::new(18, 7)),
+        ..level(
+            25,
+            "security_manager",
+            "Manages security findings and policies (from release 18.7).",
+        )
+    },
     level(
         DEVELOPER,
         "developer",
@@ -131,6 +139,7 @@ mod tests {
             (json!(5), json!("minimal_access")),
             (json!(10), json!("guest")),
             (json!(15), json!("planner")),
+            (json!(25), json!("security_manager")),
             (json!(20), json!("reporter")),
             (json!(30), json!("developer")),
             (json!(40), json!("maintainer")),

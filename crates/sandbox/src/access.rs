@@ -26,16 +26,19 @@ pub(crate) const GUEST: i64 = 10;
 /// From release 17.7 on.
 pub(crate) const PLANNER: i64 = 15;
 pub(crate) const REPORTER: i64 = 20;
+/// From release 18.7 on, if the installation switches it on.
+pub(crate) const SECURITY_MANAGER: i64 = 25;
 pub(crate) const DEVELOPER: i64 = 30;
 pub(crate) const MAINTAINER: i64 = 40;
 pub(crate) const OWNER: i64 = 50;
 
 /// The allowed levels of a member or an invitation, with their names.
-pub(crate) const ROLE_LEVELS: [(i64, &str); 7] = [
+pub(crate) const ROLE_LEVELS: [(i64, &str); 8] = [
     (MINIMAL, "Minimal Access"),
     (GUEST, "Guest"),
     (PLANNER, "Planner"),
     (REPORTER, "Reporter"),
+    (SECURITY_MANAGER, "Security Manager"),
     (DEVELOPER, "Developer"),
     (MAINTAINER, "Maintainer"),
     (OWNER, "Owner"),

@@ -150,7 +150,7 @@ impl BaseRequest {
             return Ok(Ok(BaseContent::default()));
         }
         let surroundings =
-            LoadEnvironment { folder: folder.path().to_owned(), today: surroundings.today };
+            LoadEnvironment { folder: folder.path().to_owned(), ..surroundings.clone() };
         let options = Options { allows_missing_files: true, ..Options::default() };
         let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
         Ok(into_content(loaded, folder))

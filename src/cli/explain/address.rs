@@ -9,7 +9,7 @@ use crate::{
     cli::{CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
-    manifest::{self, LoadEnvironment, Options, schema},
+    manifest::{self, Options, schema},
     report::terminal::explain::{self, Subject},
     text::{did_you_mean, list_names},
 };
@@ -23,7 +23,7 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let glob = Glob::for_paths(path).map_err(CommandError::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
-        &LoadEnvironment::of_process(),
+        &cx.surroundings(&args.access.allow_env)?,
         &Options { traced_globs: &[glob], ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {

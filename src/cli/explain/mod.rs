@@ -9,7 +9,7 @@ use super::{
 use crate::{
     desired::Guard,
     diagnostic::codes,
-    manifest::{self, LoadEnvironment, schema},
+    manifest::{self, schema},
     report::terminal::explain,
     text::{alternatives, did_you_mean},
 };
@@ -56,7 +56,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return Ok(Exit::Success);
     }
     // The path of a top-level group looks like any other word.
-    let loaded = manifest::load(&args.dir, &LoadEnvironment::of_process());
+    let loaded = manifest::load(&args.dir, &cx.surroundings(&args.access.allow_env)?);
     let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
     if declared.any(|container| container.path.eq_ignore_ascii_case(subject)) {
         return address::run(&args, cx).await;

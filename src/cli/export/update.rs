@@ -115,7 +115,7 @@ impl ManifestTexts<'_> {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let (texts, manifests) = ManifestTexts::load(&args.dir, cx)?;
+    let (texts, manifests) = ManifestTexts::load(&args.dir, &[], cx)?;
     let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
     let session = texts.open_session(manifests, &args.connect.clone().into()).await?;
     update(args, texts, manages.as_ref(), desired, &session).await

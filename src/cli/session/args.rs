@@ -11,11 +11,11 @@ use std::{
 use jiff::civil::Date;
 
 use crate::{
-    address::Selector,
-    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder},
+    address::{Address, Selector},
+    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, RunContext},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
-    manifest::Loaded,
+    manifest::{LoadEnvironment, Loaded},
     plan::{Holds, saved::SavedPlan},
     secret::AllowedVariables,
     selection::Selection,
@@ -44,10 +44,10 @@ pub(in crate::cli) struct SessionArgs {
 /// The service, and what of the environment its manifests may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct AccessArgs {
-    /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
-    /// may be repeated [env: UNDRIFT_ALLOW_ENV]
+    /// Let manifests use only matching environment variables; one that starts with CI_ or GITLAB_
+    /// needs a GLOB that does too; may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
-    allow_env: Vec<String>,
+    pub(in crate::cli) allow_env: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) connect: ConnectArgs,
 }
@@ -100,16 +100,36 @@ impl SessionArgs {
         &self,
         env: &Environment,
     ) -> Result<AllowedVariables, CommandError> {
-        let (name, globs) = match env.get(ALLOW_NAME) {
-            _ if !self.access.allow_env.is_empty() => {
-                ("--allow-env", self.access.allow_env.iter().map(String::as_str).collect())
-            }
-            Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
-            None => return Ok(AllowedVariables::default()),
-        };
-        AllowedVariables::matching(globs).map_err(|reason| {
-            CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
-        })
+        allowed_variables(&self.access.allow_env, env)
+    }
+}
+
+/// The environment variables that manifests may use: from the option `allow_env`, or else from
+/// UNDRIFT_ALLOW_ENV.
+fn allowed_variables(
+    allow_env: &[String],
+    env: &Environment,
+) -> Result<AllowedVariables, CommandError> {
+    let (name, globs) = match env.get(ALLOW_NAME) {
+        _ if !allow_env.is_empty() => {
+            ("--allow-env", allow_env.iter().map(String::as_str).collect())
+        }
+        Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
+        None => return Ok(AllowedVariables::default()),
+    };
+    AllowedVariables::matching(globs).map_err(|reason| {
+        CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
+    })
+}
+
+impl RunContext {
+    /// The surroundings of manifests that may use the environment variables in `allow_env`.
+    pub(in crate::cli) fn surroundings(
+        &self,
+        allow_env: &[String],
+    ) -> Result<LoadEnvironment, CommandError> {
+        let allowed = allowed_variables(allow_env, &self.env)?;
+        Ok(LoadEnvironment { allowed, ..LoadEnvironment::of_process() })
     }
 }
 
@@ -310,7 +330,10 @@ pub(in crate::cli) fn require_match(
     desired: &Desired,
 ) -> Result<(), CommandError> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
-    if declared().any(|address| selector.matches(&address)) {
+    let matches = |address: &Address| selector.matches(address);
+    if declared()
+        .any(|at| matches(&at) || desired.moves.any_former_matches(&at, matches).unwrap_or(false))
+    {
         return Ok(());
     }
     let failure =

@@ -13,7 +13,7 @@ use crate::{
     catalogue::settings,
     cli::{CommandError, RunContext, base, rehearsed, saved},
     desired::{Desired, GroupDeclarations, Roster},
-    manifest::{self, Config, Includes, LoadEnvironment, config::ChangeLimit},
+    manifest::{self, Config, Includes, config::ChangeLimit},
     observe::Observer,
     plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
     report::Run,
@@ -40,7 +40,8 @@ impl<'a> SessionBuilder<'a> {
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session, CommandError> {
-        let (dir, load_environment) = (&self.args.dir, LoadEnvironment::of_process());
+        let (dir, load_environment) =
+            (&self.args.dir, cx.surroundings(&self.args.access.allow_env)?);
         let mut loaded = manifest::load(dir, &load_environment);
         self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     address::Glob,
-    manifest::{self, LoadEnvironment, Options, Trace},
+    manifest::{self, Options, Trace},
     report::{TextStyle, terminal},
     text::did_you_mean,
 };
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     }
     let loaded = manifest::load_with(
         &args.dir,
-        &LoadEnvironment::of_process(),
+        &cx.surroundings(&[])?,
         &Options { traced_globs: &args.effective, ..Options::default() },
     );
     let Some(desired) = &loaded.desired else {

@@ -177,7 +177,7 @@ mod tests {
                 "failed: no route",
             ),
         ] {
-            let text = format!(r#"{{"undrift": "plan", "format_version": 0, {state}}}"#);
+            let text = format!(r#"{{"undrift": "plan", "format_version": 1, {state}}}"#);
             let part = part(folder.path(), &text).unwrap();
             let [unread] = &part.plan.incomplete[..] else { panic!("{state}") };
             assert_eq!((part.exit, &*unread.reason.message), (exit, reason));
@@ -191,7 +191,7 @@ mod tests {
         let fault =
             r#"{"severity": "error", "message": "unknown field", "file": "a.yaml", "line": 3}"#;
         let text = format!(
-            r#"{{"undrift": "plan", "format_version": 0, "exit_code": 3, "error": "1 error", "diagnostics": [{fault}]}}"#
+            r#"{{"undrift": "plan", "format_version": 1, "exit_code": 3, "error": "1 error", "diagnostics": [{fault}]}}"#
         );
         let part = part(folder.path(), &text).unwrap();
         let [unread] = &part.plan.incomplete[..] else { panic!("{text}") };

@@ -82,6 +82,7 @@ fn desired(manifests: &str) -> Desired {
         &manifest::LoadEnvironment {
             folder: folder.path().into(),
             today: jiff::civil::date(2030, 1, 1),
+            ..manifest::LoadEnvironment::of_process()
         },
     );
     loaded

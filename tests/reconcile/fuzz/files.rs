@@ -50,7 +50,11 @@ fn samples_in(folder: &str) -> Vec<String> {
 }
 
 fn around(folder: &Path) -> LoadEnvironment {
-    LoadEnvironment { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
+    LoadEnvironment {
+        folder: folder.to_owned(),
+        today: jiff::civil::date(2030, 1, 1),
+        ..LoadEnvironment::of_process()
+    }
 }
 
 /// Documents with all sections, and secrets in all possible places.

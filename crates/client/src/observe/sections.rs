@@ -9,7 +9,7 @@ use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
     cause::{Cause, Withheld},
-    desired::{Container, DeclaredSection, Unlisted},
+    desired::{Container, DeclaredSection, Renames, Unlisted},
     field::Tier,
     kind::{
         Absence, CollectionTrait, Detail, Facts, FieldSelection, LiveEntry, Parent, ReadSource,
@@ -53,12 +53,13 @@ impl Observer {
         let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
         let named: Vec<_> = named.map(|named| named.value).collect();
         let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
+        let renames = Renames::with(kind, container, all);
         let mut parents: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(kind, container, all) {
             let Some(id) = kind.id_of(entry) else { continue };
             let before = calls::preparatory_calls(kind, entry, &target, self.caller.id);
             live.names.insert_preceding_calls(parent.section, id, before);
-            parents.entry(kind.name(entry.fields.raw())).or_default().push(id);
+            parents.entry(renames.name_of(kind, entry.fields.raw())).or_default().push(id);
         }
         parents.retain(|name, _| names.contains(&**name) || names.is_empty());
         if let Some((name, _)) =

@@ -9,6 +9,7 @@ mod declared;
 mod groups;
 mod moves;
 mod packed;
+mod renames;
 mod roster;
 mod slots;
 #[cfg(debug_assertions)]
@@ -32,6 +33,7 @@ pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use groups::{GroupDeclarations, declared_members};
 pub use moves::{Move, Moves, path_after_rename};
+pub use renames::Renames;
 pub use roster::{Exception, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery};
 pub use slots::{DeclaredValues, SECTION_KEY, WHOLE_KEY, declared_values, state_value};
 

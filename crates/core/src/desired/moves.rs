@@ -13,6 +13,7 @@ use super::Container;
 use crate::{
     address::{Address, groups_above},
     field::Scope,
+    kind::{FORMER_FIELD, forms},
 };
 
 /// The groups and projects with declared former paths, including those that a run does not select.
@@ -31,6 +32,8 @@ pub struct Moves {
     intermediate: BTreeMap<String, Option<String>>,
     /// The lower-case paths of all declared projects, if undeclared ones matter.
     project_paths: Option<BTreeSet<String>>,
+    /// The former addresses of entries that may be renamed.
+    entries: BTreeMap<Address, Vec<Address>>,
 }
 
 /// The maximum number of former paths of one container that are derived.
@@ -47,6 +50,24 @@ pub struct Move {
     pub path: Arc<str>,
     /// The former paths, in their written order.
     pub former: Vec<Arc<str>>,
+}
+
+/// The addresses of the entries of `container` that may be renamed, with their former ones.
+fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
+    let renamed = container
+        .sections
+        .iter()
+        .filter(|section| section.section.table().get(FORMER_FIELD).is_some());
+    renamed.flat_map(move |section| {
+        let of = container.address().section(section.section.section);
+        let declared =
+            section.entries.iter().filter(|entry| entry.fields.get(FORMER_FIELD).is_some());
+        declared.filter_map(move |entry| {
+            let identity = section.section.identify(&forms::plain_fields(&entry.values()));
+            let former: Vec<_> = identity.former.iter().map(|name| of.entry(&**name)).collect();
+            (!former.is_empty()).then(|| (of.entry(&*entry.key), former))
+        })
+    })
 }
 
 impl Moves {
@@ -95,6 +116,7 @@ impl Moves {
         moves.declared_paths = containers.iter().map(|container| container.path.clone()).collect();
         moves.declared_paths.sort_by_cached_key(|path| path.to_lowercase());
         moves.intermediate = moves.intermediate_paths();
+        moves.entries = containers.iter().flat_map(former_entries).collect();
         if containers.iter().any(|container| container.lifecycle.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
             moves.project_paths =
@@ -242,15 +264,28 @@ impl Moves {
         is_match(address) || self.any_former_matches(address, is_match).unwrap_or(true)
     }
 
-    /// True if `is_match` holds for a form of `address` below a former path; `None` if there are
-    /// too many of them.
+    /// True if `is_match` holds for a former form of `address`: below a former path, or with a former
+    /// name; `None` if there are too many of them.
     pub fn any_former_matches(
         &self,
         address: &Address,
         is_match: impl Fn(&Address) -> bool,
     ) -> Option<bool> {
-        let mut former = self.former_paths(&address.path)?.into_iter();
-        Some(former.any(|path| is_match(&Address { path: path.into(), ..address.clone() })))
+        let former_addresses = self.former_entries(address);
+        if former_addresses.iter().any(&is_match) {
+            return Some(true);
+        }
+        let mut former_paths = self.former_paths(&address.path)?.into_iter();
+        Some(former_paths.any(|path| {
+            let path: Arc<str> = path.into();
+            let mut addresses = std::iter::once(address).chain(former_addresses);
+            addresses.any(|at| is_match(&Address { path: Arc::clone(&path), ..at.clone() }))
+        }))
+    }
+
+    /// The former addresses of the entry at `address`, below its declared path.
+    pub fn former_entries(&self, address: &Address) -> &[Address] {
+        self.entries.get(address).map_or(&[], Vec::as_slice)
     }
 
     /// The lower-case former paths of the container declared at `path`: its own, and those derived

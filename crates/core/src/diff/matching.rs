@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     catalogue::copies::Copies,
+    desired::{DeclaredSection, DesiredEntry, Renames},
     kind::{Identity, LiveEntry, Section},
     steps, text,
 };
@@ -16,6 +17,8 @@ pub(super) enum Match<'l> {
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
     /// One that another declared entry matches already.
     AlreadyMatched,
+    /// Both are live: the entry, and this one with a former name.
+    Both(&'l LiveEntry),
     /// None, but this one is probably meant.
     NearlyEqual(&'l LiveEntry),
     /// One of several that differ, and nothing shows which one; the text names what to do, without
@@ -28,6 +31,7 @@ pub(super) enum Match<'l> {
 /// The live entries of a section, by identity.
 pub(super) struct EntryMatcher<'l> {
     section: Section,
+    renames: Renames<'l>,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
     /// Those whose name the service keeps.
@@ -37,7 +41,8 @@ pub(super) struct EntryMatcher<'l> {
 }
 
 impl<'l> EntryMatcher<'l> {
-    pub(super) fn new(section: Section, live: &'l [LiveEntry]) -> Self {
+    pub(super) fn new(declared: &'l DeclaredSection, live: &'l [LiveEntry]) -> Self {
+        let section = declared.section;
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, entry) in live.iter().enumerate() {
@@ -48,14 +53,14 @@ impl<'l> EntryMatcher<'l> {
                 by_name.entry(name).or_default().push(at);
             }
         }
-        Self {
-            section,
-            live,
-            by_key,
-            by_name,
-            is_matched: vec![false; live.len()],
-            matched_count: 0,
-        }
+        let renames = Renames::of(section, &declared.entries, |key| by_key.contains_key(key));
+        let is_matched = vec![false; live.len()];
+        Self { section, renames, live, by_key, by_name, is_matched, matched_count: 0 }
+    }
+
+    /// The entry that takes over the live one with this identity, under a new name.
+    pub(super) fn taker(&self, identity: &Identity) -> Option<&'l DesiredEntry> {
+        self.renames.taker(identity.current_key())
     }
 
     /// How many live entries have a declared one.
@@ -78,6 +83,12 @@ impl<'l> EntryMatcher<'l> {
                 None => Match::None,
             };
         };
+        if let Some(other) = self.former_beside(identity) {
+            for at in found.into_iter().chain([other]) {
+                self.is_matched[at] = true;
+            }
+            return Match::Both(&self.live[other]);
+        }
         let entries: Vec<_> = found.iter().map(|at| &self.live[*at]).collect();
         let Copies { kept: stays, copies } = match Copies::find(self.section, &entries) {
             Ok(copies) => copies,
@@ -108,9 +119,20 @@ impl<'l> EntryMatcher<'l> {
     /// The live entries with its key, or with one of its former keys. Entries without another match
     /// come first.
     fn find_by_key(&self, identity: &Identity) -> Option<Vec<usize>> {
-        let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
+        let found = match self.renames.former_key(identity.current_key()) {
+            Some(former) => self.by_key.get(former)?,
+            None if self.taker(identity).is_some() => return None,
+            None => identity.keys.iter().find_map(|key| self.by_key.get(key))?,
+        };
         let free = self.unmatched(found);
         Some(if free.is_empty() { found.clone() } else { free })
+    }
+
+    /// A live entry with a former name of one that is live itself.
+    fn former_beside(&self, identity: &Identity) -> Option<usize> {
+        let is_renamed = self.renames.former_key(identity.current_key()).is_some();
+        let mut former = self.renames.own_former(identity).filter(|_| !is_renamed);
+        former.find_map(|key| self.by_key.get(key)?.first().copied())
     }
 
     /// Those of `found` without a declared one.

@@ -33,8 +33,8 @@ use crate::{
     desired::{DeclaredSection, GroupDeclarations, Unlisted, subject_field},
     field::{Field, NamedObject, Secrecy},
     kind::{
-        self, CallContext, EntryFault, Facts, LiveEntry, Names, NoCalls, Section, Shape, Spec,
-        Target, calls::CallPurpose, forms, risk,
+        self, CallContext, Effect, EntryFault, Facts, LiveEntry, Names, NoCalls, Section, Shape,
+        Spec, Target, calls::CallPurpose, forms, risk,
     },
     live::{Caller, Live, LiveEntries},
     origin::{Origin, Sourced},
@@ -93,14 +93,15 @@ pub fn section(
 ) -> Result<Findings, Cause> {
     let entries = live.entries().map_err(Cause::clone)?;
     let mut findings = Findings::default();
-    let mut matcher = EntryMatcher::new(declared.section, entries);
+    let mut matcher = EntryMatcher::new(declared, entries);
     let mut doubt = UnlistedDoubt::default();
     let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
         let entry_diff =
             EntryDiff::new(declared.section, entry, context).with_ambiguous_texts(&ambiguous);
-        let matched_before = matcher.matched_count();
-        match matcher.find(&entry_diff.identity(), entry_diff.has_unset_identity()) {
+        let (matched_before, identity) = (matcher.matched_count(), entry_diff.identity());
+        let first_step = findings.steps.len();
+        match matcher.find(&identity, entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
             Match::One(found, copies) => {
                 entry_diff.plan_present(found, &mut findings);
@@ -109,6 +110,7 @@ pub fn section(
                 findings.steps.extend(copies);
             }
             Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
+            Match::Both(live) => findings.problems.push(entry_diff.both_live(live)),
             Match::AlreadyMatched => entry_diff.add_incomplete(
                 "another entry already matches the same live object",
                 &mut findings,
@@ -118,6 +120,12 @@ pub fn section(
                 entry_diff.add_incomplete(reason, &mut findings);
             }
             Match::SecretUnset => doubt.has_ambiguous_match = true,
+        }
+        // Its name is free only after the other one has its new name.
+        let taker = matcher.taker(&identity);
+        let freed = taker.map(|entry| declared.address_of(entry, context.container));
+        for step in findings.steps.iter_mut().skip(first_step) {
+            step.effects.extend(freed.clone().map(Effect::Follows));
         }
         doubt.has_unmatched_secret |=
             matcher.matched_count() == matched_before && entry_diff.has_secret_identity();

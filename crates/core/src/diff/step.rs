@@ -367,6 +367,11 @@ impl Step {
         self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
     }
 
+    /// The entries of its container whose renames free its name.
+    pub fn followed_entries(&self) -> impl Iterator<Item = &Address> {
+        self.follows().filter(|address| address.path == self.address.path)
+    }
+
     /// The paths that the arguments of its requests name.
     pub fn named_paths(&self) -> impl Iterator<Item = &str> {
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);

@@ -16,7 +16,7 @@ use std::{
 use crate::{
     catalogue::copies::Copies,
     cause::Cause,
-    desired::Container,
+    desired::{Container, Renames},
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
     page::Complete,
     release::DetectedRelease,
@@ -299,8 +299,9 @@ pub fn entry_ids(
     let live = without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
         .into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
+    let renames = Renames::with(section, container, live_entries.entries().map_err(Cause::clone)?);
     let ids_by_name: BTreeMap<_, _> =
-        live.clone().map(|(fields, id)| (section.name(fields), id)).collect();
+        live.clone().map(|(fields, id)| (renames.name_of(section, fields), id)).collect();
     let present = container.present(section.section).filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
             let section = container.address().section(section.section);

@@ -55,7 +55,7 @@ use crate::{
         Diagnostic, Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText,
     },
     field::{Field, Scope},
-    secret::Secrets,
+    secret::{AllowedVariables, Secrets},
     value::Json,
     yaml::{self, Node},
 };
@@ -153,6 +153,7 @@ pub fn load_with(
         release: config.service.release,
         today: environment.today,
         files: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
+        allowed: environment.allowed.clone(),
     };
     let is_above = root.is_configured && root.folder != named_path;
     let root_name = is_above.then(|| root.name(&root.folder));
@@ -219,7 +220,8 @@ pub fn load_texts(
     let mut diagnostics = Diagnostics::default();
     let files = texts.into_iter().map(|(name, text)| ManifestFile::from_text(name, text)).collect();
     let config::ServiceConfig { tier, release, .. } = config.service;
-    let context = CheckContext { tier, manages: None, release, today, files: None };
+    let allowed = AllowedVariables::default();
+    let context = CheckContext { tier, manages: None, release, today, files: None, allowed };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }

@@ -1,6 +1,7 @@
-//! The working directory and the date, which loading depends on.
+//! The working directory, the date and the environment variables that manifests may name, which loading
+//! depends on.
 //!
-//! Both are injected. Places are shown relative to the working directory, so that they can be
+//! All are injected. Places are shown relative to the working directory, so that they can be
 //! opened from there. The root of the manifests is searched upwards, so that naming a subfolder
 //! keeps `undrift.yaml` and the manifests of other folders.
 
@@ -12,21 +13,25 @@ use std::{
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::config::{FILE, MISNAMED};
+use crate::secret::AllowedVariables;
 
-/// The working directory and the date.
+/// The working directory, the date, and what manifests may name.
 #[derive(Clone, Debug)]
 pub struct LoadEnvironment {
     /// The working directory. Relative paths are relative to the directory of the process.
     pub folder: PathBuf,
     /// Today, in UTC.
     pub today: Date,
+    /// The environment variables that manifests may name.
+    pub allowed: AllowedVariables,
 }
 
 impl LoadEnvironment {
     /// The working directory of this process, and today.
     pub fn of_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
-        Self { folder, today: Timestamp::now().to_zoned(TimeZone::UTC).date() }
+        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+        Self { folder, today, allowed: AllowedVariables::default() }
     }
 
     /// `path` relative to the working directory, with `/` between its parts.

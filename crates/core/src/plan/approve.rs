@@ -333,6 +333,15 @@ fn excess_reason(
 fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
     let written = ack.selector.pattern().split('#').next().unwrap_or_default();
+    let is_exact =
+        ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase();
+    let mut entries = moves.former_entries(&refusal.address).iter();
+    if let Some(former) = entries.find(|former| !is_exact && !ack.selector.matches(former)) {
+        return Some(format!(
+            "the acknowledgement of `{ack}` does not cover `{former}`, the former name of `{}`; write `{}`",
+            refusal.address, refusal.acknowledgement
+        ));
+    }
     if refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
         return None;
     }

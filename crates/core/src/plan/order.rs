@@ -13,6 +13,7 @@ use std::{
 };
 
 use crate::{
+    address::Address,
     catalogue,
     diff::{Action, Edge, Step},
     field::Scope,
@@ -50,12 +51,33 @@ struct StepRank {
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let ranks = rank_steps(scope, caller, steps);
+    let depths = rename_depths(steps);
     let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
-    ranked.sort_by_key(|(rank, _)| rank.rank);
+    ranked.sort_by_key(|(rank, step)| (rank.rank, depths.get(&step.address).copied()));
     let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
     let after: Vec<_> = Edges::compute(scope, &ranks, &sorted).collect();
     sorted.iter_mut().zip(after).for_each(|(step, after)| step.after = after);
     *steps = sorted;
+}
+
+/// The number of renames, one after the other, that free the name for each step that takes one.
+fn rename_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
+    let followed = container_steps
+        .iter()
+        .filter_map(|step| Some((&step.address, step.followed_entries().next()?)));
+    let followed: HashMap<_, _> = followed.collect();
+    let mut depths = HashMap::new();
+    for mut address in followed.keys().copied() {
+        let mut chain = Vec::new();
+        while let Some(next) = followed.get(address).filter(|_| !depths.contains_key(address)) {
+            steps::step();
+            chain.push(address);
+            address = next;
+        }
+        let depth = depths.get(address).copied().unwrap_or(0);
+        depths.extend((depth + 1..).zip(chain.into_iter().rev()).map(|(at, of)| (of.clone(), at)));
+    }
+    depths
 }
 
 /// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
@@ -316,6 +338,10 @@ impl<'p> Edges<'p> {
             let position = named.contains('#').then(|| self.position_of(named)).flatten();
             let earlier: Vec<_> = position.filter(|other| *other < at).into_iter().collect();
             self.add_edge(&earlier, "what it names must exist", &mut edges);
+        }
+        for entry in step.followed_entries() {
+            let earlier: Vec<_> = self.position_of(&entry.to_string()).into_iter().collect();
+            self.add_edge(&earlier, "it must be renamed first", &mut edges);
         }
         if matches!(ranked.rank, ENDING_ACCESS | REMOVALS)
             && let Some(section) = self.sections.get(&step.address.section)

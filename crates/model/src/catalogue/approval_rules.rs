@@ -14,6 +14,12 @@ use super::prelude::*;
 /// The type of the rule for any approver.
 pub const ANY_APPROVER: &str = "any_approver";
 
+/// The type of a rule that counts only if a report is bad.
+const REPORT: &str = "report_approver";
+
+/// The only name of a rule about coverage.
+const COVERAGE_NAME: &str = "Coverage-Check";
+
 /// The effect of naming branches in a rule that applied to all protected branches.
 const NARROWING_NOTE: &str = "is no longer for all protected branches";
 
@@ -47,6 +53,7 @@ impl KindRules for ApprovalRules {
         if field("rule_type").is_some_and(|kind| *kind == ANY_APPROVER) {
             // No name contains a NUL.
             identity.keys = vec![format!("\0{ANY_APPROVER}")];
+            identity.former.clear();
         }
         identity
     }
@@ -89,6 +96,14 @@ impl KindRules for ApprovalRules {
         let mut lists = ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(EntryFault::for_field(texts::APPROVERS_OF_ANY, list));
+        }
+        let report_type = declared.text("report_type");
+        if declared.text("rule_type") == Some(REPORT) && report_type.is_none() {
+            report(EntryFault::for_field(texts::REPORT_OF_NONE, "report_type"));
+        }
+        let is_misnamed = declared.text("name").is_some_and(|name| name != COVERAGE_NAME);
+        if report_type == Some("code_coverage") && is_misnamed {
+            report(EntryFault::for_field(texts::REPORT_OF_ANOTHER, "name"));
         }
         if has_items(declared, BRANCHES_FIELD) && declared.is_on(ALL_PROTECTED_FIELD) {
             report(EntryFault::for_field(texts::BRANCHES_OF_ALL, BRANCHES_FIELD));

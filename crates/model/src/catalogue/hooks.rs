@@ -50,6 +50,7 @@ impl KindRules for Hooks {
             .collect();
         Identity {
             other_name: masked.clone().filter(|_| name.is_some()),
+            former: Vec::new(),
             name: name.as_deref().map(judge::mask_name).or(masked).unwrap_or_default(),
             service_name: name,
             near_keys: urls.iter().map(|url| toggle_final_slash(url)).collect(),

@@ -400,6 +400,13 @@ impl Field {
         matches!(self.value_type, ValueType::Level | ValueType::RuleLevel)
     }
 
+    /// True if its value may be a reference to a secret or to a file.
+    pub const fn takes_reference(&self) -> bool {
+        self.is_upload()
+            || matches!(self.value_type, ValueType::PublicKey)
+            || !matches!(self.secrecy(), Secrecy::Open)
+    }
+
     /// True if it names a file to upload, as `{file: PATH}`; the value is then a
     /// [`crate::value::Value::File`].
     pub const fn is_upload(&self) -> bool {

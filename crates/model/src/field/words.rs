@@ -86,6 +86,8 @@ pub enum ValueType {
     Level,
     /// A reference to a secret.
     Secret,
+    /// A public SSH key, or a reference to one.
+    PublicKey,
     /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
     Address,
     /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
@@ -307,8 +309,7 @@ pub enum Accepted {
     OnEdit,
     /// Edit, but only with `undrift call`: it is no field of manifests.
     ByCall,
-    /// None: it steers undrift and is never sent.
-    #[schemars(skip)]
+    /// None: it steers undrift and is never sent, as `previously`, the former names of an entry.
     Never,
 }
 
@@ -382,6 +383,8 @@ pub enum Compare {
     Location,
     /// SSH keys, by type and key material, without the comment.
     PublicKey,
+    /// Days and points in time. A day is its start in UTC.
+    Instant,
     /// Texts, of which the service strips white space from both ends.
     Trimmed,
     /// Lists of topics, in any order. The installation shares topics and keeps the first spelling

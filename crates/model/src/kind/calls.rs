@@ -12,7 +12,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    field::{NamedObject, WriteRequest},
+    field::{Accepted, NamedObject, WriteRequest},
     kind::AddressKeyIn,
     operation::{Op, Request, Write},
     planted::Bug,
@@ -228,12 +228,30 @@ impl<'a> CallContext<'a> {
                     calls.extend(self.recreate(declared, live)?);
                     calls
                 }
-                Some(op) => self.edit(op, declared, live, changed)?,
+                Some(op) => {
+                    self.require_changeable(changed)?;
+                    self.edit(op, declared, live, changed)?
+                }
                 None => self.replace(declared, live)?,
             },
         };
         let parent_calls = self.parent_calls().into_iter().flatten().cloned();
         Ok(self.action_before_removal().into_iter().chain(parent_calls).chain(calls).collect())
+    }
+
+    /// Refuses changes of fields that only a new entry gets.
+    fn require_changeable(&self, changed: &[&str]) -> Result<(), NoCalls> {
+        let is_fixed = |name: &&&str| {
+            self.section.field(name).accepted == Accepted::OnCreate
+                && !self.section.identity.contains(name)
+        };
+        match changed.iter().find(is_fixed).and_then(|name| self.section.spec(name)) {
+            Some(spec) => {
+                let fault = EntryFault::for_field(texts::FIXED, spec.name);
+                Err(fault.fill("noun", self.section.noun).into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The action that the service requires before it removes the entry.

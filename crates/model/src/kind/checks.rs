@@ -8,7 +8,6 @@ use super::{EntryFault, Reporter, Section, Spec, Texts, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Secrecy, ValueType},
-    level::AccessLevel,
     release::time_zone,
     secret::judge::Credential,
     text,
@@ -128,10 +127,6 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
 /// Reports faults of a text, or of a list of who may do something.
 fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     let (field, compare) = (spec.name, spec.field.compare);
-    if value.plain().is_some_and(is_nobody_beside_others) {
-        let fault = EntryFault::for_field(texts::NOBODY_BESIDE_OTHERS, field);
-        report(EntryFault { inner_key: Some("no_access"), ..fault });
-    }
     let items = value.list().into_iter().flatten();
     let mut items = items.filter_map(Json::as_str);
     if items.any(|text| text.contains([',', ';']) && !text.contains("://")) {
@@ -292,13 +287,6 @@ fn cron_fault(text: &str) -> Option<String> {
 fn is_scp_address(text: &str) -> bool {
     let host = text.split_once(':').filter(|_| !text.contains("://"));
     host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
-}
-
-/// True if `rows` contains `no_access` together with other rows.
-fn is_nobody_beside_others(rows: &Json) -> bool {
-    let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
-    let mut levels = rows.iter().filter_map(|row| AccessLevel::parse(row.get("access_level")?));
-    rows.len() > 1 && levels.any(|level| level.number == 0)
 }
 
 /// The fault for an unknown time zone. The part after the last `/` is a name that people use.

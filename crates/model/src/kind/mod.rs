@@ -332,6 +332,14 @@ impl Section {
         self.table().get(name)
     }
 
+    /// The field of edits that changes the field `name` of the identity, if it has another name there.
+    pub fn renaming_field(self, name: &str) -> Option<&'static Field> {
+        let fields = self.kind.fields.iter();
+        fields.filter(|field| field.accepted == Accepted::ByCall).find(|field| {
+            field.name.strip_prefix("new_") == Some(name) && self.identity.contains(&name)
+        })
+    }
+
     /// The treatment of a field.
     pub fn field(self, name: &str) -> &'static Field {
         self.table().field(name)
@@ -456,7 +464,7 @@ impl Section {
     }
 }
 
-/// The field with former values of the last field of the identity.
+/// The field with former values of the last field of the identity, or of the URL of a hook.
 pub const FORMER_FIELD: &str = "previously";
 
 /// What identifies an entry.
@@ -469,10 +477,19 @@ pub struct Identity {
     /// Keys for matching with the service: equal if the service cannot tell two entries apart. A
     /// live entry has one. A declared entry may also have former ones; the current one comes first.
     pub keys: Vec<String>,
+    /// Keys that it had before: if it is not live, a live entry with one of them is renamed.
+    pub former: Vec<String>,
     /// Keys of live entries that are probably, but not certainly, the same entry.
     pub near_keys: Vec<String>,
     /// Another name by which patterns find it: the URL of a hook that has a name.
     pub other_name: Option<String>,
+}
+
+impl Identity {
+    /// The present key.
+    pub fn current_key(&self) -> &str {
+        self.keys.first().map_or("", String::as_str)
+    }
 }
 
 /// The comparable value of each field of an entry.

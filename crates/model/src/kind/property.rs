@@ -123,7 +123,7 @@ fn type_schema(field: &'static Field) -> Json {
     let rows = || mapping_schema(row(field));
     match field.value_type {
         ValueType::Secret => schema::schema_of::<Reference>().to_value(),
-        ValueType::Address => schema::schema_of::<TextOrSecret>().to_value(),
+        ValueType::Address | ValueType::PublicKey => schema::schema_of::<TextOrSecret>().to_value(),
         ValueType::Text if field.sensitive => schema::schema_of::<TextOrSecret>().to_value(),
         ValueType::Text if field.names == Some(NamedObject::Runner) => {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})

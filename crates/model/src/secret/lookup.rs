@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    AllowedVariables, Reference, Secret, TextPiece, is_encoded, is_reserved, judge,
+    AllowedVariables, Reference, Secret, TextPiece, is_encoded, judge,
     matcher::{SECRET_MARK, SecretMatcher},
     names::TOKEN_NAMES,
 };
@@ -39,7 +39,7 @@ pub enum UnresolvedReference {
     Empty(Reference),
     /// The name belongs to the CI system or to undrift.
     #[error(
-        "environment variable `{0}` belongs to the CI system or to undrift and must not be a value"
+        "environment variable `{0}` belongs to the CI system or to undrift and must not be a value, unless `--allow-env` names it"
     )]
     Reserved(String),
     /// Manifests may only name certain environment variables, and not this one.
@@ -316,7 +316,9 @@ impl Secrets {
                 Err(UnresolvedReference::OwnToken(Reference::Env(name.to_owned())))
             }
             None => Ok(()),
-            Some(_) if is_reserved(name) => Err(UnresolvedReference::Reserved(name.to_owned())),
+            Some(_) if self.allowed.refuses(name) => {
+                Err(UnresolvedReference::Reserved(name.to_owned()))
+            }
             Some(_) if !self.allowed.allows(name) => {
                 Err(UnresolvedReference::NotAllowed(name.to_owned()))
             }
@@ -589,7 +591,7 @@ mod tests {
                 .map(|name| (name.to_owned(), "a value of some length".to_owned()))
         };
         let mut secrets = Secrets::new(nowhere, environment())
-            .with_allowed_variables(AllowedVariables::matching(["SHOP_*", "CI_*"]).unwrap());
+            .with_allowed_variables(AllowedVariables::matching(["SHOP_*", "*I_KEY"]).unwrap());
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
@@ -601,6 +603,10 @@ mod tests {
                 UnresolvedReference::NotAllowed("OTHER_KEY".into())
             ]
         );
+        let mut secrets = Secrets::new(nowhere, environment())
+            .with_allowed_variables(AllowedVariables::matching(["*_KEY", "CI_K*"]).unwrap());
+        secrets.resolve(&references);
+        assert_eq!(secrets.missing().count(), 0, "a glob that starts likewise allows it");
         let mut secrets = Secrets::of_command_line(environment());
         secrets.resolve(&references);
         assert_eq!(secrets.missing().count(), 0, "a person may name them");

@@ -24,7 +24,7 @@ use crate::text::MASK;
 pub use data::{ValueWithSecrets, has_reference, reference_parts};
 pub use lookup::{Secrets, UnresolvedReference, without_newline};
 pub use matcher::SECRET_MARK;
-pub use names::{AllowedVariables, RESERVED_PREFIXES, is_reserved};
+pub use names::{AllowedVariables, RESERVED_PREFIXES, allowable_prefix, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
 #[derive(Clone, PartialEq, Eq)]

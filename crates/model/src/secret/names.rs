@@ -5,18 +5,38 @@ use crate::address::Glob;
 /// Prefixes that belong to the CI system and to undrift. Some of these variables hold tokens.
 pub const RESERVED_PREFIXES: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
+/// Variables in which the CI system puts the token of the job.
+const JOB_TOKEN_NAMES: [&str; 5] = [
+    "CI_JOB_TOKEN",
+    "CI_REGISTRY_PASSWORD",
+    "CI_REPOSITORY_URL",
+    "CI_BUILD_TOKEN",
+    "CI_DEPENDENCY_PROXY_PASSWORD",
+];
+
+/// The reserved prefixes of variables that the caller of undrift may allow.
+const ALLOWABLE: [&str; 2] = ["CI_", "GITLAB_"];
+
 /// The environment variables with undrift's own token. They are never sent, not even from a command
 /// line.
 pub(super) const TOKEN_NAMES: [&str; 3] =
     ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
-/// True if `name` belongs to the CI system or undrift, so that manifests must not name it.
+/// True if `name` belongs to the CI system or undrift, so that manifests must not name it by default.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED_PREFIXES.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// The environment variables, apart from reserved ones, that manifests may name: those that match
-/// globs, or all.
+/// The prefix of a reserved name that the caller of undrift may allow; `None` if nobody may.
+pub fn allowable_prefix(name: &str) -> Option<&'static str> {
+    let is_token = TOKEN_NAMES.contains(&name)
+        || JOB_TOKEN_NAMES.contains(&name)
+        || name.starts_with("CI_JOB_JWT");
+    ALLOWABLE.into_iter().find(|prefix| !is_token && name.starts_with(prefix))
+}
+
+/// The environment variables that manifests may name: those that match globs, or all that are not
+/// reserved.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedVariables(Option<Vec<Glob>>);
 
@@ -31,6 +51,16 @@ impl AllowedVariables {
             Glob::for_names(written).map_err(|why| format!("`{written}`: {why}"))
         });
         globs.collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
+    }
+
+    /// True if the reserved `name` must not be used. A glob allows it only if it starts with the same
+    /// prefix, so that `*` allows none.
+    pub fn refuses(&self, name: &str) -> bool {
+        let mut globs = self.0.iter().flatten();
+        let is_allowed = allowable_prefix(name).is_some_and(|prefix| {
+            globs.any(|glob| glob.pattern().starts_with(prefix) && glob.matches(name))
+        });
+        is_reserved(name) && !is_allowed
     }
 
     /// True if `name` is allowed.
@@ -64,6 +94,17 @@ mod tests {
         assert!(
             AllowedVariables::default().allows("ANYTHING")
                 && !AllowedVariables::matching([""; 0]).unwrap().allows("ANYTHING")
+        );
+        let reserved =
+            AllowedVariables::matching(["*", "CI_DEPLOY_*", "CI_JOB_*", "GITLAB_*", "UNDRIFT_*"])
+                .unwrap();
+        let refused =
+            ["CI_DEPLOY_KEY", "GITLAB_BOT", "SHOP", "CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_URL"]
+                .map(|name| reserved.refuses(name));
+        assert_eq!(refused, [false, false, false, true, true, true]);
+        assert!(
+            AllowedVariables::default().refuses("CI_DEPLOY_KEY")
+                && !AllowedVariables::default().refuses("SHOP")
         );
         assert!(AllowedVariables::matching(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
     }

@@ -2,6 +2,7 @@
 
 use super::member_roles::{self, Role};
 use super::prelude::*;
+use crate::access::SECURITY_MANAGER;
 
 /// The first release in which members have custom roles.
 pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
@@ -43,7 +44,11 @@ impl Terms {
 
 /// True if a member may have this level here.
 pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
-    let exists = level != PLANNER || call.is_at_least(17, 7);
+    let exists = match level {
+        PLANNER => call.is_at_least(17, 7),
+        SECURITY_MANAGER => call.is_at_least(18, 7),
+        _ => true,
+    };
     exists && ROLE_LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
 }
 
@@ -67,9 +72,9 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
     let can_maintainer_grant =
         call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let can_grant_owner = scope.choose(can_maintainer_grant, false);
-    // Planners are outside the order of roles: only owners grant the planner role.
-    let is_above =
-        level > caller_level && !can_grant_owner || level == PLANNER && caller_level < OWNER;
+    // Two roles are outside the order: only owners grant them.
+    let is_outside = [PLANNER, SECURITY_MANAGER].contains(&level);
+    let is_above = level > caller_level && !can_grant_owner || is_outside && caller_level < OWNER;
     refuse_if(is_above, ErrorResponse::forbidden).map(|()| level)
 }
 

@@ -265,9 +265,13 @@ mod tests {
         let steering = [
             "members.user",
             "shares.group",
+            "approval_rules.previously",
+            "pipeline_schedules.previously",
             "hooks.previously",
             "job_token_allowlist.project",
             "job_token_groups_allowlist.group",
+            "labels.previously",
+            "milestones.previously",
             "pipeline_schedule_variables.schedule",
             "runners.runner",
         ];

@@ -16,8 +16,8 @@ use crate::{
     desired::{DesiredEntry, EntryPresence, subject_field},
     field::{Compare, Field},
     kind::{
-        CallContext, Effect, Identity, LiveEntry, NoCalls, PlannedCall, Section, Spec,
-        calls::CallPurpose, forms, is_readable, risk,
+        CallContext, Effect, FORMER_FIELD, Identity, LiveEntry, NoCalls, PlannedCall, Section,
+        Spec, calls::CallPurpose, forms, is_readable, risk,
     },
     level::AccessLevel,
     live::ExtraFact,
@@ -135,12 +135,16 @@ impl<'a> EntryDiff<'a> {
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
-        self.section.rules().identify(self.section, &|name| {
+        let identity = self.section.rules().identify(self.section, &|name| {
             Some(match self.expose_secret(name, self.values.get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
             })
-        })
+        });
+        // What is to be absent is not what it was called before.
+        let is_present = self.entry.state == EntryPresence::Present;
+        let former = if is_present { identity.former } else { Vec::new() };
+        Identity { former, ..identity }
     }
 
     /// Whether its identity contains a secret that is not set.
@@ -185,6 +189,12 @@ impl<'a> EntryDiff<'a> {
         let name = self.section.name(live.fields.raw());
         let words = words![name = text::escape(&name), id = live.address_text()];
         self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
+    }
+
+    /// The problem that the entry is live, and so is one with a former name.
+    pub(super) fn both_live(&self, live: &LiveEntry) -> Problem {
+        let other = self.section.name(live.fields.raw());
+        self.problem(texts::BOTH_LIVE, words![other = text::escape(&other)], FORMER_FIELD)
     }
 
     fn origin(&self, field: &str) -> Origin {

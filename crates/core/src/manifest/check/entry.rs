@@ -10,7 +10,7 @@ use crate::{
     address::Glob,
     desired::{self, Declared, DesiredEntry},
     field::{Accepted, Among, Compare},
-    kind::{AddressKeyIn, Identity, Section, Shape, Spec, forms},
+    kind::{AddressKeyIn, FORMER_FIELD, Identity, Section, Shape, Spec, forms},
     manifest::{
         faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field, texts, words},
         read::document::{EntryState, SectionPart, Validity, identity},
@@ -243,18 +243,22 @@ impl ContainerCheck<'_> {
         entries: &[DesiredEntry],
         identities: &[Identity],
     ) {
-        if identities.iter().all(|identity| identity.keys.len() < 2) {
+        let all = || entries.iter().zip(identities);
+        self.check_renames(section, all());
+        if identities.iter().all(|identity| identity.keys.len() < 2 && identity.former.is_empty()) {
             return;
         }
         let identified_entries = || entries.iter().zip(identities);
         let current: HashMap<_, _> = identified_entries()
             .filter(|(entry, identity)| {
-                entry.state == desired::EntryPresence::Present && identity.keys.len() == 1
+                entry.state == desired::EntryPresence::Present
+                    && identity.keys.len() == 1
+                    && identity.former.is_empty()
             })
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
         for (entry, identity) in identified_entries() {
-            let mut former = identity.keys.iter().skip(1);
+            let mut former = identity.keys.iter().skip(1).chain(&identity.former);
             let Some(other) = former.find_map(|former| current.get(former)) else { continue };
             let at = field_position(entry, "previously");
             let words = words![noun = section.noun];
@@ -263,6 +267,34 @@ impl ContainerCheck<'_> {
                 [at, NodePosition::key(&other.origin)],
                 words,
             );
+        }
+    }
+
+    /// Reports former names that lead to two entries, or to the entry itself, also by way of others.
+    fn check_renames<'e>(
+        &mut self,
+        section: Section,
+        all: impl Iterator<Item = (&'e DesiredEntry, &'e Identity)>,
+    ) {
+        let words = words![noun = section.noun];
+        let mut first_claims: HashMap<&str, &DesiredEntry> = HashMap::new();
+        let mut former: HashMap<&str, (&DesiredEntry, &[String])> = HashMap::new();
+        for (entry, identity) in all.filter(|(_, identity)| !identity.former.is_empty()) {
+            former.insert(identity.current_key(), (entry, &identity.former));
+            for name in &identity.former {
+                let first = *first_claims.entry(name).or_insert(entry);
+                if !std::ptr::eq(first, entry) {
+                    let places = [entry, first].map(|entry| field_position(entry, FORMER_FIELD));
+                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, places, words);
+                }
+            }
+        }
+        let mut settled = HashMap::new();
+        let mut keys: Vec<_> = former.keys().copied().collect();
+        keys.sort_unstable();
+        if let Some(key) = keys.into_iter().find(|key| is_circular(key, &former, &mut settled)) {
+            let at = field_position(former[key].0, FORMER_FIELD);
+            self.faults.report(texts::FORMER_ENTRY_CIRCLE, at, words);
         }
     }
 
@@ -393,4 +425,21 @@ fn rename_deprecated_keys(section: Section, fields: Declared) -> Declared {
         (name.to_owned(), field)
     });
     renamed.collect()
+}
+
+/// True if the former names of the entry `key` lead back to it. `settled` are the entries that were
+/// followed already: those that lead to no circle are `true`.
+fn is_circular<'k>(
+    key: &'k str,
+    former: &HashMap<&'k str, (&'k DesiredEntry, &'k [String])>,
+    settled: &mut HashMap<&'k str, bool>,
+) -> bool {
+    let Some((_, names)) = former.get(key) else { return false };
+    match settled.get(key) {
+        Some(is_sound) => return !is_sound,
+        None => drop(settled.insert(key, false)),
+    }
+    let is_any = names.iter().any(|name| is_circular(name, former, settled));
+    settled.insert(key, !is_any);
+    is_any
 }

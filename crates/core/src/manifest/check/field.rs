@@ -14,7 +14,7 @@ use crate::{
         faults::{KeyPart, NodePosition, texts, words},
     },
     origin::Sourced,
-    secret::{RESERVED_PREFIXES, Reference, is_reserved},
+    secret::{RESERVED_PREFIXES, Reference, allowable_prefix},
     text::alternatives,
     value::{Json, Value},
 };
@@ -196,8 +196,16 @@ impl ContainerCheck<'_> {
                 Some(' ') => texts::BLANK_VARIABLE,
                 _ => texts::NO_VARIABLE,
             },
-            Reference::Env(variable) if is_reserved(variable) => {
-                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
+            Reference::Env(variable) if self.context.allowed.refuses(variable) => {
+                let or_allow = match allowable_prefix(variable) {
+                    Some(_) => {
+                        format!(
+                            "; or allow it where undrift runs: `--allow-env {variable}`, and `--allow-env` for each other variable"
+                        )
+                    }
+                    None => String::new(),
+                };
+                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES), or_allow];
                 self.faults.report(texts::RESERVED_VARIABLE, at, words);
                 return;
             }

@@ -35,7 +35,7 @@ use crate::{
     kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
     origin::{Layer, Sourced},
     release::Release,
-    secret::Secrets,
+    secret::{AllowedVariables, Secrets},
     value::Value,
 };
 
@@ -63,6 +63,8 @@ pub(super) struct CheckContext {
     pub(super) today: Date,
     /// Access to files that manifests name, unless they are elsewhere.
     pub(super) files: Option<Secrets>,
+    /// The environment variables that manifests may name.
+    pub(super) allowed: AllowedVariables,
 }
 
 impl CheckContext {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     catalogue::{self, words},
     desired::{ContainerLife, Declared, EntryPresence, PROJECTS_KEY, Unlisted},
-    field::{Scope, Secrecy},
+    field::Scope,
     kind::{self, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
     origin::Sourced,
@@ -258,8 +258,7 @@ fn parse_policy(node: &Node) -> Unlisted {
 
 /// The value of a field, which may be a reference to a secret or to a file.
 fn read_value(spec: &Spec, node: &Node) -> Value {
-    let takes_reference = spec.field.is_upload() || spec.field.secrecy() != Secrecy::Open;
-    match parse_reference(node).filter(|_| takes_reference) {
+    match parse_reference(node).filter(|_| spec.field.takes_reference()) {
         Some(Reference::File(path)) if spec.field.is_upload() => Value::File(path),
         Some(reference) => Value::Secret(reference),
         None => node.to_json().into(),

@@ -61,8 +61,13 @@ fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operati
 pub(super) fn check_extra_key<A>(kind: Section, key: &str, at: A) -> Result<(), LocatedFault<A>> {
     let (name, section, scope) = (parameter_name(key), kind.section, kind.home.scope);
     let (container, _) = catalogue::container(scope);
-    let mut words: [(&str, &dyn Display); 3] =
-        [("name", &name), ("section", &section), ("field", &"")];
+    // A state of the service is another one than that of an entry.
+    let instead = match catalogue::words::find_alias(&[section], "state") {
+        Some(catalogue::words::Meaning::Leave(why)) => format!(": {why}"),
+        _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
+    };
+    let mut words: [(&str, &dyn Display); 4] =
+        [("name", &name), ("section", &section), ("field", &""), ("instead", &instead)];
     let texts = match find_spec(kind.table().specs(), &name) {
         Some(spec) if spec.name != name => {
             words[2].1 = &spec.name;

@@ -279,6 +279,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         release: None,
         today: jiff::civil::date(2030, 1, 1),
         files: Some(Secrets::new(folder.path(), [])),
+        allowed: crate::secret::AllowedVariables::default(),
     };
     let shown = |now: Option<&str>| {
         match now {

@@ -38,7 +38,11 @@ fn load_files(files: &[(&str, &str)]) -> Loaded {
 
 /// With the working directory `folder` and a fixed date.
 fn environment_in(folder: &Path) -> LoadEnvironment {
-    LoadEnvironment { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
+    LoadEnvironment {
+        folder: folder.to_owned(),
+        today: jiff::civil::date(2030, 1, 1),
+        ..LoadEnvironment::of_process()
+    }
 }
 
 /// The groups and projects of one valid file.

@@ -47,7 +47,8 @@ pub(super) fn order_entries(steps: &[Step]) -> Relations {
                 Action::Update => {}
             }
         }
-        let stays = step.follows().find(|taken| {
+        // Another entry of the same section frees its name by a rename.
+        let stays = step.follows().filter(|taken| taken.path != step.address.path).find(|taken| {
             !gone.iter().any(|gone| {
                 gone.entry == taken.entry && gone.path.eq_ignore_ascii_case(&taken.path)
             })

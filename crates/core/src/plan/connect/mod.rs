@@ -215,27 +215,34 @@ fn edges_to_moves(steps: &[Step]) -> Relations {
     relations
 }
 
-/// A step that takes a path comes after the move that frees it.
+/// A step that takes a path or the name of an entry comes after the move or rename that frees it.
 fn order_freed_paths(steps: &[Step]) -> Relations {
     let mut relations = Relations::default();
-    let of_containers = steps.iter().filter(|step| step.address.section.is_none());
-    let container_addresses: HashSet<_> = of_containers.map(|step| &step.address).collect();
+    let followed: HashSet<_> = steps.iter().flat_map(freeing_addresses).collect();
+    let addresses = steps.iter().map(|step| &step.address);
+    let present: HashSet<_> = addresses.filter(|address| followed.contains(address)).collect();
     for (at, step) in steps.iter().enumerate() {
-        for first in step.follows().filter(|first| first.section.is_none()) {
-            if container_addresses.contains(first) {
-                relations.order(at, first, "it must move first");
+        for first in freeing_addresses(step) {
+            let (texts, reason) = match first.entry {
+                Some(_) => (texts::RENAME_NEEDED, "it must be renamed first"),
+                None => (texts::MOVE_NEEDED, "it must move first"),
+            };
+            if present.contains(first) {
+                relations.order(at, first, reason);
             } else if !step.after.iter().any(|edge| edge.address == *first) {
-                let problem = Problem::from_texts(
-                    texts::MOVE_NEEDED,
-                    words![first],
-                    &step.address,
-                    &step.origin,
-                );
+                let problem =
+                    Problem::from_texts(texts, words![first], &step.address, &step.origin);
                 relations.problems.push(problem);
             }
         }
     }
     relations
+}
+
+/// The groups, projects and entries that must free their path or name before `step`.
+fn freeing_addresses(step: &Step) -> impl Iterator<Item = &Address> {
+    let containers = step.follows().filter(|first| first.section.is_none());
+    containers.chain(step.followed_entries().filter(|first| first.entry.is_some()))
 }
 
 /// Steps that wait for each other would never start, such as those of two projects that are created

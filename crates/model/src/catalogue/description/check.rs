@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     catalogue::{Registry, words},
-    field::{Accepted, Field, NamedObject, Range, Readback, Required, ValueType, Weakens},
+    field::{Accepted, Among, Field, NamedObject, Range, Readback, Required, ValueType, Weakens},
     kind::{self, Create, EditMethod, Kind, Removal, Shape},
     level::AccessLevel,
     operation::{
@@ -302,7 +302,9 @@ impl DescriptionCheck<'_> {
         let is_replaced = *edit == EditMethod::Replace;
         // If entries are found by their name, their identity can change.
         let is_fixed = name_field.is_none() && identity.contains(&field.name);
-        if field.accepted == Accepted::OnCreate && !is_replaced && !is_fixed {
+        // What all groups and projects share is as the first one created it.
+        let is_shared = field.among == Among::Shared;
+        if field.accepted == Accepted::OnCreate && !is_replaced && !is_fixed && !is_shared {
             let never = *create == Create::Never;
             let name = if never { "never_changes_here" } else { "never_changes" };
             self.report(format!("{at}/accepted"), name);

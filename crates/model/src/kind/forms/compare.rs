@@ -9,12 +9,14 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
 };
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use sha2::{Digest as _, Sha256};
 
 use super::{plain_text, rows};
 use crate::{
     field::Compare,
-    kind::{FieldLookup, Identity, Section},
+    kind::{FORMER_FIELD, FieldLookup, Identity, Section},
+    level::AccessLevel,
     secret::judge,
     text,
     value::Json,
@@ -43,7 +45,16 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
     let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
     let service_name = stored_name.filter(|name| !name.is_empty());
     let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::mask_name);
-    Identity { keys: vec![keys.join("@")], name, service_name, ..Identity::default() }
+    let former = field(FORMER_FIELD);
+    let former = former.as_ref().and_then(|names| names.as_array()).into_iter().flatten();
+    let former = former.map(|name| {
+        let (_, above) = keys.split_last().unwrap_or((&keys[0], &[]));
+        let compare = section.field(section.identity[section.identity.len() - 1]).compare;
+        let last = normal_form(compare, &plain_text(name)).into_owned();
+        above.iter().cloned().chain([last]).collect::<Vec<_>>().join("@")
+    });
+    let former = former.collect();
+    Identity { keys: vec![keys.join("@")], name, service_name, former, ..Identity::default() }
 }
 
 /// The normal form of a text: equal for all texts that `compare` treats as equal.
@@ -54,6 +65,7 @@ fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
         Compare::AnyCase => text.to_lowercase().into(),
         Compare::Ref => short_ref(text).into(),
         Compare::PublicKey => public_key(text).into(),
+        Compare::Instant => instant(text).into(),
         Compare::Trimmed => text.trim().into(),
         Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
     }
@@ -76,8 +88,9 @@ pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
             normalized_topics(declared) == normalized_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
-            declared.iter().all(|row| has_row(live, row))
-                && live.iter().all(|row| has_row(declared, row))
+            let counts = |rows: &[Json], row: &Json| rows.len() == 1 || !lets_nobody(row);
+            declared.iter().all(|row| !counts(declared, row) || has_row(live, row))
+                && live.iter().all(|row| !counts(live, row) || has_row(declared, row))
         }
         (Json::Array(declared), Json::Array(live)) => {
             declared.len() == live.len()
@@ -99,6 +112,11 @@ fn has_row(rows: &[Json], row: &Json) -> bool {
     rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
 }
 
+/// True if `row` is the level of nobody. Beside others it means nothing: each of them still may.
+fn lets_nobody(row: &Json) -> bool {
+    row.get("access_level").and_then(AccessLevel::parse).is_some_and(|level| level.number == 0)
+}
+
 /// Topics in the form in which the service compares them.
 fn normalized_topics(list: &[Json]) -> BTreeSet<String> {
     let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
@@ -108,6 +126,13 @@ fn normalized_topics(list: &[Json]) -> BTreeSet<String> {
 /// The name of a branch without `refs/heads/`; any other text is returned unchanged.
 fn short_ref(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+/// A day or a point in time in UTC; any other text is returned unchanged.
+fn instant(text: &str) -> String {
+    let of_day = |day: Date| day.to_zoned(TimeZone::UTC).map(|start| start.timestamp());
+    let instant: Result<Timestamp, _> = text.parse().or_else(|_| text.parse().and_then(of_day));
+    instant.map_or_else(|_| text.to_owned(), |instant| instant.to_string())
 }
 
 /// An SSH key without its comment.
@@ -146,6 +171,35 @@ mod tests {
         for (compare, declared, live, is_same) in [
             (Compare::Exact, json!("a"), json!("A"), false),
             (Compare::AnyCase, json!("a"), json!("A"), true),
+            (Compare::Instant, json!("2099-01-31"), json!("2099-01-31T00:00:00.000Z"), true),
+            (
+                Compare::Instant,
+                json!("2099-01-31T02:00:00+02:00"),
+                json!("2099-01-31T00:00:00.000Z"),
+                true,
+            ),
+            (Compare::Instant, json!("2099-01-31"), json!("2099-01-31T00:00:01.000Z"), false),
+            (Compare::Instant, json!(null), json!("2099-01-31T00:00:00.000Z"), false),
+            (
+                Compare::Rows,
+                json!([{"access_level": "no_access"}, {"user_id": 3}]),
+                json!([{"id": 1, "user_id": 3}]),
+                true,
+            ),
+            (
+                Compare::Rows,
+                json!([{"user_id": 3}]),
+                json!([{"access_level": "no_access"}, {"user_id": 3}]),
+                true,
+            ),
+            (Compare::Rows, json!([{"access_level": "no_access"}]), json!([{"user_id": 3}]), false),
+            (Compare::Rows, json!([{"user_id": 3}]), json!([{"access_level": "no_access"}]), false),
+            (
+                Compare::Rows,
+                json!([{"access_level": "no_access"}]),
+                json!([{"access_level": "no_access"}, {"user_id": 3}]),
+                false,
+            ),
             (Compare::Set, json!(["a", "b"]), json!(["b", "a"]), true),
             (Compare::Exact, json!(["a", "b"]), json!(["b", "a"]), false),
             (Compare::Set, json!(["a"]), json!(["a", "b"]), false),

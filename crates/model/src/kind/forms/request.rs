@@ -68,7 +68,7 @@ impl Encoder<'_> {
         let sent_fields = declared.iter().filter(|(name, _)| {
             let field = section.field(name);
             // A field that cannot be compared is not sent with other changes.
-            field.accepted.includes(WriteRequest::Edit)
+            (field.accepted.includes(WriteRequest::Edit) || section.renaming_field(name).is_some())
                 && (changed.contains(&name.as_str())
                     || needed.contains(&name.as_str())
                     || (field.with_every_edit && !is_hidden(field, live))
@@ -84,7 +84,8 @@ impl Encoder<'_> {
             {
                 value = Value::Plain(spec.row_changes(rows, live.fields.raw().get(name)));
             }
-            body.insert(sent_name, value);
+            let new_name = section.renaming_field(name).map(|field| field.name.to_owned());
+            body.insert(new_name.unwrap_or(sent_name), value);
         }
         self.add_needed(&mut body, declared, Some(live))?;
         Ok(body)
