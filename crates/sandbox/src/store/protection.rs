@@ -131,8 +131,8 @@ impl Protection {
             other => other.key(),
         };
         let clauses = format!(
-            "WHERE b.{column} = ?1 AND (b.due_at IS NULL_ANSWER OR b.due_at <= ?2)
-             AND (?3 IS NULL_ANSWER OR b.name = ?3) ORDER BY b.find_id"
+            "WHERE b.{column} = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)
+             AND (?3 IS NULL OR b.name = ?3) ORDER BY b.id"
         );
         Self::list(call.db, &clauses, params![id, call.time_text(), name])
     }
@@ -151,7 +151,7 @@ impl Protection {
 
     /// The grants.
     pub(crate) fn grants(&self, db: &Connection) -> Result<Vec<Grant>> {
-        Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.find_id", [self.id])
+        Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.id", [self.id])
     }
 
     /// Stores it with these grants and no others. The name of a new one must be free.
