@@ -205,7 +205,7 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants, relations: &mut Relation
 fn below_granted_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
     let word = |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
-    let (values_above, level, group) = (word(grant.after), word(level), &grant.address.path);
-    let words = words![key, values_above, group, level];
+    let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
+    let words = words![key, above, group, level];
     Problem::from_texts(texts::BELOW_GRANTED, words, &step.address, &step.origin)
 }
