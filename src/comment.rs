@@ -116,7 +116,7 @@ pub async fn put_comment(
     marker: &Marker,
     body: &str,
 ) -> Result<Comment, CommentError> {
-    let read_client = client.reads();
+    let read_client = client.read_client();
     let merge_request =
         read_merge_request(read_client, target).await.map_err(CommentError::MergeRequest)?;
     let read_notes = async || marked_notes(read_client, author, target, marker).await;

@@ -20,7 +20,7 @@ use crate::{
     origin::Origin,
     plan::{
         Approved, Blocked, DriftPolicy, LeftOut, Plan, Policy,
-        saved::{PlanComparison, Recording, SavedPlan, Sealed},
+        saved::{PlanComparison, Recording, SavedPlan, SealedPlan},
     },
     report::{Canvas, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
     secret::Reference,
@@ -59,7 +59,7 @@ pub(super) struct Args {
     manifests_dir: Option<PathBuf>,
     /// The saved plan, if DIR is a valid one.
     #[arg(skip)]
-    plan: Option<Box<Sealed>>,
+    plan: Option<Box<SealedPlan>>,
     /// What to do if something changed since a plan was saved: stop before the first write, or skip
     /// that group or project
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
@@ -135,7 +135,7 @@ impl Args {
             .check()
             .and_then(|()| sealed.check_seal(key.as_ref()))
             .map_err(saved::unusable_failure)?;
-        let Sealed { plan, id, .. } = sealed;
+        let SealedPlan { plan, id, .. } = sealed;
         Ok(Some(PlanToApply { plan: Arc::new(plan), id, key }))
     }
 }
@@ -220,7 +220,7 @@ struct Proposal<'a> {
     plan: &'a Plan,
     /// The comparison with the saved plan, if there is one.
     saved: Option<&'a PlanComparison>,
-    /// The exit code for what blocks it.
+    /// The exit code for findings that block apply.
     exit: Exit,
     cx: &'a RunContext,
 }
@@ -365,7 +365,7 @@ async fn carry_out(
         }
     };
     let applied = session.apply(plan, session.concurrency.min(MAX_CONCURRENT), report).await;
-    let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
-    tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
+    let done_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+    tracing::info!("applied {done_count} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))
 }

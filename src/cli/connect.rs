@@ -192,7 +192,7 @@ impl ConnectArgs {
         };
         ServiceAddress::parse(url, self.allow_plaintext).map_err(|error| {
             let failure = CommandError::usage(format!("{name}: {error}"));
-            if error == crate::api::ServiceError::Plaintext {
+            if error == crate::api::ServiceAddressError::Plaintext {
                 failure.help("pass `--allow-plaintext` to use it anyway")
             } else {
                 failure

@@ -26,7 +26,7 @@ pub(super) struct Args {
     pub(super) report: ReportArgs,
 }
 
-/// What `--strict` counts.
+/// Parses the value of `--strict`.
 fn strictness() -> impl TypedValueParser<Value = Strictness> {
     PossibleValuesParser::new(["unlisted", "unverified"]).map(|name| match &*name {
         "unverified" => Strictness::Unverified,

@@ -34,7 +34,7 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    /// All of them in order, with their codes.
+    /// All exit codes, in order.
     const EXIT_CODES: [(Self, u8); 12] = [
         (Self::Interrupted, 130),
         (Self::Terminated, 143),
@@ -50,7 +50,7 @@ impl Exit {
         (Self::Success, 0),
     ];
 
-    /// The one with this code, if there is one.
+    /// The exit with this code, if there is one.
     pub(super) fn from_code(code: u8) -> Option<Self> {
         Self::EXIT_CODES.into_iter().find(|(_, other)| *other == code).map(|(exit, _)| exit)
     }
@@ -95,7 +95,7 @@ pub(super) const EXIT_CODES_HELP: &str = include_str!("help/exit-codes.txt");
 /// An error that ends a run: what happened, what to do about it, and the exit code.
 #[derive(Debug)]
 pub(super) struct CommandError {
-    /// What happened; `None` if it was reported already.
+    /// The error; `None` if it was reported already.
     pub(super) error: Option<anyhow::Error>,
     /// What to do.
     pub(super) help: Option<String>,

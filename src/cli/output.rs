@@ -86,7 +86,7 @@ impl Output {
         self.print_data(&self.redactor.secrets().redact_known(text))
     }
 
-    /// The same for a text that `write` makes in parts.
+    /// As [`Self::print`], for a text that `write` produces in parts.
     ///
     /// # Errors
     /// As for [`Self::print`].

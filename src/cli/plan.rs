@@ -80,7 +80,7 @@ fn exit_for(args: &Args, plan: &Plan) -> Exit {
     ])
 }
 
-/// The exit code for what blocks a plan, or makes it incomplete.
+/// The exit code for findings that block a plan or make it incomplete.
 pub(super) fn blocking_exit(plan: &Plan) -> Exit {
     Exit::first_of([
         Exit::Guarded.only_if(!plan.refusals.is_empty()),

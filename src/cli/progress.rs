@@ -37,7 +37,7 @@ pub(super) enum Progress {
     Lines(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped, not used")] Sender<()>),
 }
 
-/// What remains to do.
+/// The remaining work.
 #[derive(Debug)]
 pub(super) struct Remaining {
     client: ReadClient,
@@ -104,9 +104,9 @@ impl Progress {
         let finished = Arc::clone(&counter);
         thread::spawn(move || {
             repeat_until(&end_receiver, LINE_INTERVAL, || {
-                let done = finished.load(Ordering::Relaxed);
-                let estimate = remaining.remaining_text(done);
-                output.eprint(&format!("{verb} {done} of {total} {noun}{estimate}\n"));
+                let done_count = finished.load(Ordering::Relaxed);
+                let estimate = remaining.remaining_text(done_count);
+                output.eprint(&format!("{verb} {done_count} of {total} {noun}{estimate}\n"));
             });
         });
         Self::Lines(counter, sender)
@@ -117,9 +117,13 @@ impl Progress {
         match self {
             Self::Bar(bar, output, remaining) => {
                 bar.inc(1);
-                let done = usize::try_from(bar.position()).unwrap_or(usize::MAX);
-                let what = output.secrets().redact(object);
-                bar.set_message(format!("{}{}", escape(&what), remaining.remaining_text(done)));
+                let done_count = usize::try_from(bar.position()).unwrap_or(usize::MAX);
+                let shown_object = output.secrets().redact(object);
+                bar.set_message(format!(
+                    "{}{}",
+                    escape(&shown_object),
+                    remaining.remaining_text(done_count)
+                ));
             }
             Self::Lines(done, _) => _ = done.fetch_add(1, Ordering::Relaxed),
         }

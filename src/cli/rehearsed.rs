@@ -55,7 +55,7 @@ mod described {
         let kinds = catalogue::registry().user_kinds().iter();
         let sections =
             kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
-        sections.filter(|section| is_unknown(section.home)).filter_map(collection).collect()
+        sections.filter(|section| is_unknown(section.scoped_kind)).filter_map(collection).collect()
     }
 
     fn leak<T>(items: impl Iterator<Item = T>) -> &'static [T] {
@@ -63,7 +63,7 @@ mod described {
     }
 
     fn collection(section: Section) -> Option<Collection> {
-        let (home, table) = (section.home, section.table());
+        let (home, table) = (section.scoped_kind, section.table());
         let uses = |operation: Option<Op<Write>>, method| {
             operation.is_some_and(|operation| operation.row().method == method)
         };

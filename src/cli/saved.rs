@@ -13,7 +13,7 @@ use crate::{
     digest::DigestKey,
     plan::{
         Plan,
-        saved::{MAX_BYTES, PlanSource, Recording, SavedPlan, Sealed, UnusablePlan},
+        saved::{MAX_BYTES, PlanSource, Recording, SavedPlan, SealedPlan, UnusablePlan},
     },
     text,
 };
@@ -43,10 +43,10 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
-pub(super) fn read_saved_plan(path: &Path) -> Result<Sealed, CommandError> {
+pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan, CommandError> {
     let bytes =
         input::read_bytes(path, MAX_BYTES).map_err(|error| input::cannot_read(path, &error))?;
-    Sealed::read(&bytes).map_err(|unusable| {
+    SealedPlan::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
         let exit = if unusable.is_other_file { Exit::Usage } else { Exit::Stale };
         CommandError::new(exit, anyhow::anyhow!(message)).help(unusable.help)
@@ -71,9 +71,10 @@ pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, CommandError
 
 /// The path of `folder` from the working directory, if it is below it.
 fn path_below_working_directory(folder: &Path) -> Option<String> {
-    let here = Path::new(".").canonicalize().ok()?;
-    let below = folder.canonicalize().ok()?.strip_prefix(here).ok()?.to_str()?.to_owned();
-    Some(if below.is_empty() { ".".to_owned() } else { below })
+    let current_folder = Path::new(".").canonicalize().ok()?;
+    let relative_folder =
+        folder.canonicalize().ok()?.strip_prefix(current_folder).ok()?.to_str()?.to_owned();
+    Some(if relative_folder.is_empty() { ".".to_owned() } else { relative_folder })
 }
 
 /// The failure for a saved plan that cannot be used.
@@ -126,7 +127,7 @@ impl SavedPlanTarget {
             selectors: [only, exclude, changes.resend_selectors()],
         };
         let recording = Recording { secrets: &session.settings.secrets, key: key.as_ref() };
-        let saved = SavedPlan::of(plan, &session.desired.containers, plan_source, recording);
+        let saved = SavedPlan::from_plan(plan, &session.desired.containers, plan_source, recording);
         let is_unkeyed = key.is_none() && saved.hides_values();
         let text = saved.seal(key.as_ref()).to_text();
         if text.len() as u64 > MAX_BYTES {

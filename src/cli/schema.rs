@@ -32,7 +32,7 @@ const SCHEMAS: &[NamedSchema] = &[
     ("check", || report_schema::<JsonReport<'static, Checked<'static>>>("check", FORMAT_VERSION)),
     ("snapshot", || report_schema::<file::SnapshotFile<'static>>("snapshot", file::FORMAT_VERSION)),
     ("record", || report_schema::<RecordLine>("record", FORMAT_VERSION)),
-    ("saved-plan", || report_schema::<saved::Sealed>("saved-plan", saved::FORMAT)),
+    ("saved-plan", || report_schema::<saved::SealedPlan>("saved-plan", saved::FORMAT)),
 ];
 
 /// The schema of a report in its written form, under `name`, and of this `version`.

@@ -29,8 +29,10 @@ const WHATS: [FaultEffect; 6] = [
 
 /// The sections that are read by a request of their own, with the rest of its path.
 fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
-    catalogue::sections(scope).filter(|of| of.home.parent.is_none()).filter_map(|of| {
-        let (ReadSource::List(op) | ReadSource::Optional(op)) = of.home.place else { return None };
+    catalogue::sections(scope).filter(|of| of.scoped_kind.parent.is_none()).filter_map(|of| {
+        let (ReadSource::List(op) | ReadSource::Optional(op)) = of.scoped_kind.place else {
+            return None;
+        };
         Some((of, op.row()))
     })
 }
@@ -91,7 +93,7 @@ async fn agrees(scope: Scope) {
         let sent: Vec<Address> = sent.map(|step| step.address.clone()).collect();
         assert_eq!(shown, sent, "{about}: {:#?}", outcome.plan.incomplete);
         let withheld = outcome.plan.incomplete.iter().map(|one| one.reason.withheld);
-        let hides = of.home.absent_as == Absence::NotFound;
+        let hides = of.scoped_kind.absent_as == Absence::NotFound;
         // Without its body, the 404 for what is absent or empty says nothing.
         let is_refused = matches!(what, FaultEffect::StatusBefore(401 | 403 | 404))
             || ((hides || op.empty_as.is_some()) && what == FaultEffect::EmptyBody);

@@ -10,7 +10,7 @@ use undrift::{
     address::Selector,
     apply,
     desired::Container,
-    export::{self, Excerpt, ExportBuilder, Values},
+    export::{self, Excerpt, ExportBuilder, SecretHandling},
     live::Live,
     manifest::{self, LoadEnvironment, Options},
     sandbox::Profile,
@@ -38,8 +38,10 @@ impl World {
         let chosen = Selection { only, ..Selection::default() };
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await.unwrap();
-        let words =
-            export::ExportSettings { defaults: false, ..how(Values::Plain)(observer.caller()) };
+        let words = export::ExportSettings {
+            defaults: false,
+            ..how(SecretHandling::Plain)(observer.caller())
+        };
         let whole: Vec<_> = desired
             .containers
             .iter()

@@ -361,7 +361,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     let several: Vec<Section> =
         undrift::catalogue::all_sections().filter(|of| of.allows_duplicates()).collect();
     let below = |scope: Scope| {
-        let of_scope = several.iter().filter(|of| of.home.scope == scope);
+        let of_scope = several.iter().filter(|of| of.scoped_kind.scope == scope);
         Json::Object(of_scope.map(|of| (of.section.into(), json!([entry(*of)]))).collect())
     };
     let mut with_variables = below(Scope::Project);
@@ -374,11 +374,12 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     world.set("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
     world.trusts = Duration::from_secs(60);
     let count = async |world: &World, of: &Section| {
-        let id = of.home.scope.choose("acme", "acme%2Fshop");
-        let path = of.home.operations.list.unwrap().row().path.replace(":id", id);
+        let id = of.scoped_kind.scope.choose("acme", "acme%2Fshop");
+        let path = of.scoped_kind.operations.list.unwrap().row().path.replace(":id", id);
         let rows = world.get(&path).await;
         let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap());
-        rows.filter(|row| !of.home.is_inherited(&(*row).clone().into_iter().collect())).count()
+        rows.filter(|row| !of.scoped_kind.is_inherited(&(*row).clone().into_iter().collect()))
+            .count()
     };
     world
         .apply_between(async |world| {

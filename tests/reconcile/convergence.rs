@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     catalogue::{self, operations},
     diff::{Action, Reason},
-    export::{ExportSettings, Values},
+    export::{ExportSettings, SecretHandling},
     field::{Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     live::Caller,
@@ -300,7 +300,7 @@ enum Tried {
 /// Whether a service of `release` has the field, and it is not tested elsewhere.
 fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let name = format!("{}.{}", section.section, spec.name);
-    let of_group = section.home.scope == Scope::Group;
+    let of_group = section.scoped_kind.scope == Scope::Group;
     let apart = APART.iter().any(|(apart, _)| *apart == name)
         && !(of_group && name == "settings.default_branch");
     let identity = section.identity.contains(&spec.name) && name != "hooks.url";
@@ -400,7 +400,7 @@ fn cases(part: usize, form: Form, release: Release, tried: Tried) -> Vec<Case> {
 fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Option<Case> {
     let (at, first) = specs[0];
     let name = format!("{}.{}", section.section, first.name);
-    let of_group = section.home.scope == Scope::Group;
+    let of_group = section.scoped_kind.scope == Scope::Group;
     let specs: Vec<_> = specs.iter().map(|(_, spec)| *spec).collect();
     let has_form = |spec: &&'static Spec| form != Form::Clear || spec.field.nullable;
     let specs: Vec<_> = specs.into_iter().filter(has_form).collect();
@@ -430,20 +430,20 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
         Shape::Switch => entry[&first.name].clone(),
         Shape::Mapping | Shape::Container => entry,
     };
-    let noun = section.home.scope.noun();
+    let noun = section.scoped_kind.scope.noun();
     let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_only_top_level());
     let above = if is_top { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
-    if let Some(parent) = section.home.parent {
-        let of = catalogue::section(section.home.scope, parent.section).unwrap();
+    if let Some(parent) = section.scoped_kind.parent {
+        let of = catalogue::section(section.scoped_kind.scope, parent.section).unwrap();
         document[parent.section] = json!([base(of, 0)]);
     }
     // The service looks up the branch of a schedule.
     if document.get("pipeline_schedules").is_some() {
         document["create"] = json!({"initialize_with_readme": true});
     }
-    document["kind"] = section.home.scope.document().into();
+    document["kind"] = section.scoped_kind.scope.document().into();
     // Only members may approve.
     if name == "approval_rules.users" {
         document["members"] = ["alice", "bob"]
@@ -548,8 +548,11 @@ const OF_MIRROR: &str = "it is shown from the change of `mirror` on, which is se
 #[tokio::test]
 async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
     let world = &mut prepared(Profile::default()).await;
-    let how =
-        |caller: &Caller| ExportSettings { all: true, watch: true, ..how(Values::Plain)(caller) };
+    let how = |caller: &Caller| ExportSettings {
+        all: true,
+        watch: true,
+        ..how(SecretHandling::Plain)(caller)
+    };
     let restore = |world: &World, documents: &[Json]| {
         std::fs::remove_dir_all(world.root()).unwrap();
         std::fs::create_dir(world.root()).unwrap();
@@ -630,7 +633,7 @@ async fn described_objects_are_created_and_removed() {
         let document = |scope: Scope| {
             // Those below entries of another section are in `nested`.
             let is_plain = |of: &Section| {
-                is_described(*of) && of.allows_unlisted() && of.home.parent.is_none()
+                is_described(*of) && of.allows_unlisted() && of.scoped_kind.parent.is_none()
             };
             let described = catalogue::sections(scope).filter(is_plain);
             let entry = |section: Section| {

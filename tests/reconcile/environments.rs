@@ -1,7 +1,7 @@
 //! Protected environments: who deploys, and who approves that.
 
 use serde_json::{Value as Json, json};
-use undrift::{export::Values, sandbox::Profile};
+use undrift::{export::SecretHandling, sandbox::Profile};
 
 use crate::world::{LATER, World, project, seed};
 
@@ -82,7 +82,7 @@ async fn an_export_writes_approval_rules() {
         &json!([{"user": "alice", "required_approvals": 2}, {"access_level": "developer"}]),
     ));
     world.converge("to export").await;
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let text: String = written.files.iter().map(|file| &*file.text).collect();
     assert!(text.contains("approval_rules:"), "{text}");
     assert!(

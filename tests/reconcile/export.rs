@@ -8,7 +8,7 @@ use undrift::{
     address::Glob,
     desired::{Container, Desired},
     diff::Reason,
-    export::{self, Export, ExportBuilder, ExportSettings, Values},
+    export::{self, Export, ExportBuilder, ExportSettings, SecretHandling},
     live::Live,
     sandbox::Profile,
 };
@@ -19,12 +19,12 @@ use crate::{
 };
 
 /// The settings of an export.
-pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> ExportSettings {
+pub(crate) fn how(values: SecretHandling) -> impl Fn(&undrift::live::Caller) -> ExportSettings {
     move |caller| ExportSettings {
         values,
         defaults: true,
-        create: values == Values::Env,
-        rehearse: values == Values::Env,
+        create: values == SecretHandling::Env,
+        rehearse: values == SecretHandling::Env,
         ..ExportSettings::plain(
             caller.clone(),
             undrift::release::DetectedRelease::Known(undrift::release::REFERENCE),
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// All of `acme`, as root sees it.
-    pub(crate) async fn export(&self, values: Values) -> Export {
+    pub(crate) async fn export(&self, values: SecretHandling) -> Export {
         let token = self.sandbox.token().to_owned();
         let (written, missing) = self.export_as(&token, &["acme"], how(values)).await;
         assert_eq!(missing, [""; 0]);
@@ -151,7 +151,7 @@ fn organisation() -> Json {
 
 #[tokio::test]
 async fn an_export_plans_to_nothing_and_has_no_secret() {
-    for values in [Values::Plain, Values::None, Values::Env] {
+    for values in [SecretHandling::Plain, SecretHandling::None, SecretHandling::Env] {
         let mut world = World::new(Profile::default(), organisation()).await;
         world
             .call("POST", "/groups/acme/variables", Some(json!({"key": "R", "value": "eu"})))
@@ -168,12 +168,12 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
         assert_eq!(written, world.export(values).await, "twice the same");
         let text = text(&written);
         assert!(!text.contains("canary"), "{text}");
-        assert_eq!(text.contains("value: 'on'"), values != Values::None, "{text}");
+        assert_eq!(text.contains("value: 'on'"), values != SecretHandling::None, "{text}");
         for expected in [
             "approval_rules:\n  - {name: Owners, approvals_required: 1, users: [alice], groups: [acme/security]}",
             "shares:\n  - {group: acme/security, group_access: developer}",
             match values {
-                Values::Env => "path: acme/team/old\ncreate: true\narchived: true\n",
+                SecretHandling::Env => "path: acme/team/old\ncreate: true\narchived: true\n",
                 _ => "path: acme/team/old\narchived: true\n",
             },
             "expires_at: '2099-01-31'",
@@ -192,7 +192,7 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
             "ACME_SHOP__RANDOM",
             "ACME_SHOP__TOKEN",
         ];
-        let expected = expected.into_iter().filter(|_| values == Values::Env);
+        let expected = expected.into_iter().filter(|_| values == SecretHandling::Env);
         assert_eq!(names, expected.collect());
         world.plans_to_nothing(&written).await;
     }
@@ -200,7 +200,7 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
 
 /// Exports, applies to an empty service and exports again: the same bytes.
 async fn round_trip(world: &mut World) {
-    let written = world.export(Values::Env).await;
+    let written = world.export(SecretHandling::Env).await;
     world.plans_to_nothing(&written).await;
     let is_seed = |file: &&export::ExportedFile| file.path == "sandbox.yaml";
     let seed = &written.files.iter().find(is_seed).unwrap().text;
@@ -215,7 +215,7 @@ async fn round_trip(world: &mut World) {
             applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
         assert!(failed.is_empty(), "{failed:#?}\n{}", text(&written));
     }
-    let again = other.export(Values::Env).await;
+    let again = other.export(SecretHandling::Env).await;
     let (again_text, text) = (text(&again), text(&written));
     let diff = similar::TextDiff::from_lines(&text, &again_text);
     assert!(again == written, "{}{}", diff.unified_diff(), text);
@@ -275,11 +275,11 @@ async fn values_common_to_forty_projects_are_in_defaults() {
     let token = world.sandbox.token().to_owned();
     let in_full = |caller: &undrift::live::Caller| ExportSettings {
         defaults: false,
-        ..how(Values::Plain)(caller)
+        ..how(SecretHandling::Plain)(caller)
     };
     let (full, _) = world.export_as(&token, &["acme"], in_full).await;
     world.plans_to_nothing(&full).await;
-    let short = world.export(Values::Plain).await;
+    let short = world.export(SecretHandling::Plain).await;
     world.plans_to_nothing(&short).await;
     let size = |written: &Export| (text(written).lines().count(), text(written).len());
     let ((lines, bytes), (full_lines, full_bytes)) = (size(&short), size(&full));
@@ -335,7 +335,7 @@ async fn presets_of_the_service_are_left_out() {
         let answer = world.call("POST", &format!("/{path}"), Some(body)).await;
         assert!(answer["message"].is_null() && answer["error"].is_null(), "{path}: {answer}");
     }
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let text = text(&written);
     let documents: Vec<&str> = text.split("kind: ").skip(1).collect();
     let body = |path: &str| {
@@ -436,8 +436,8 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
         let shop = text.split("path: acme/shop\n").nth(1).unwrap().to_owned();
         ["bob", "carol"].map(|user| shop.contains(&format!("user: {user},")))
     };
-    assert_eq!(members(&world.export(Values::Plain).await), [true, true]);
-    let written = world.export(Values::Env).await;
+    assert_eq!(members(&world.export(SecretHandling::Plain).await), [true, true]);
+    let written = world.export(SecretHandling::Env).await;
     assert_eq!(members(&written), [false, true]);
     let note = "left out, because their level is below the inherited one: 1 member";
     assert!(written.notes.iter().any(|said| said == note), "{:?}", written.notes);
@@ -457,7 +457,7 @@ async fn fields_that_no_manifest_has_are_counted() {
         let hook = json!({"url": url, "branch_filter_strategy": strategy});
         world.call("POST", "/groups/acme/hooks", Some(hook)).await;
     }
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let note = "set, but left out, because manifests have no such field: `hooks.branch_filter_strategy` (2 entries)";
     assert!(written.notes.iter().any(|own| own == note), "{:?}", written.notes);
 }
@@ -470,7 +470,8 @@ async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     let members = seed["groups"][0]["members"].as_array_mut().unwrap();
     members.push(json!({"user": "dev", "access_level": 30}));
     let mut world = World::new(Profile::default(), seed).await;
-    let (written, missing) = world.export_as("dev-token", &["acme"], how(Values::Plain)).await;
+    let (written, missing) =
+        world.export_as("dev-token", &["acme"], how(SecretHandling::Plain)).await;
     assert_eq!(missing, [""; 0], "what is hidden is left out");
     let text = text(&written);
     for hidden in ["# Not exported: variables", "# Not exported: hooks"] {
@@ -538,7 +539,7 @@ async fn a_number_of_approvals_is_exported_as_its_rule() {
     world.call("PUT", "/projects/acme%2Fshop", Some(number)).await;
     let new = json!({"name": "docs", "path": "docs", "namespace_id": namespace, "approvals_before_merge": 2});
     world.call("POST", "/projects", Some(new)).await;
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let text = text(&written);
     assert!(text.contains("rule_type: any_approver"), "{text}");
     assert!(!text.contains("approvals_before_merge"), "{text}");

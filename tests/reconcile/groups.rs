@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use undrift::{
     apply::{MismatchReason, StepOutcome},
-    export::Values,
+    export::SecretHandling,
     release::{REFERENCE, Release},
     sandbox::Profile,
 };
@@ -361,7 +361,7 @@ async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
         assert_eq!(live[name]["value"], value, "{name}");
     }
     let token = world.sandbox.token().to_owned();
-    let (written, _) = world.export_as(&token, &["fresh"], how(Values::Plain)).await;
+    let (written, _) = world.export_as(&token, &["fresh"], how(SecretHandling::Plain)).await;
     let text = text(&written);
     for name in ["allow_committer_approval: true", "retain_approvals_on_push: true"] {
         assert!(text.contains(name), "{text}");

@@ -2,7 +2,7 @@
 //! contains the secrets.
 
 use serde_json::{Value as Json, json};
-use undrift::{diff::Reason, export::Values, plan::Plan, sandbox::Profile, secret::Secret};
+use undrift::{diff::Reason, export::SecretHandling, plan::Plan, sandbox::Profile, secret::Secret};
 
 use crate::{
     export::text,
@@ -276,7 +276,7 @@ async fn a_refusal_is_shown_as_it_is() {
 /// A secret that each request must contain is a reference in an export, without a value.
 #[tokio::test]
 async fn own_ones_are_exported() {
-    for values in [Values::Plain, Values::None, Values::Env] {
+    for values in [SecretHandling::Plain, SecretHandling::None, SecretHandling::Env] {
         let mut world = world().await;
         of_group(&world).await;
         let jenkins = json!({"jenkins_url": "https://bot:canary@ci.example.org", "project_name": "shop", "tag_push_events": true});

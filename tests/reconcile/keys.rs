@@ -1,7 +1,7 @@
 //! Rules that name deploy keys of the project by their titles.
 
 use serde_json::{Value as Json, json};
-use undrift::{export::Values, release::Release, sandbox::Profile};
+use undrift::{export::SecretHandling, release::Release, sandbox::Profile};
 
 use crate::world::{LATER, World, project, seed};
 
@@ -133,7 +133,7 @@ async fn an_export_writes_titles() {
     let sections = with(rules(&both), "deploy_keys", json!([key(0, "robot")]));
     world.declare(&[project("acme/shop", sections)]);
     world.converge("to export").await;
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let text: String = written.files.iter().map(|file| &*file.text).collect();
     assert_eq!(text.matches("deploy_key: robot").count(), 2, "{text}");
 }

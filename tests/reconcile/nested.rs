@@ -5,7 +5,7 @@ use undrift::{
     apply,
     diff::Reason,
     digest::DigestKey,
-    export::Values,
+    export::SecretHandling,
     plan::Plan,
     sandbox::{FaultEffect, InjectedFault, Profile},
     secret::Secret,
@@ -409,7 +409,7 @@ async fn variables_of_all_schedules_are_exported_and_plan_to_nothing() {
     let looks_secret = "glpat-abcdefghij0123456789";
     let all: &[(&str, &[(&str, &str)])] =
         &[("nightly", &[("A", "1"), ("TOKEN", looks_secret)]), ("weekly", &[("A", "1")])];
-    for values in [Values::Plain, Values::Env] {
+    for values in [SecretHandling::Plain, SecretHandling::Env] {
         let mut world = world(all).await;
         let written = world.export(values).await;
         let text = crate::export::text(&written);
@@ -417,7 +417,7 @@ async fn variables_of_all_schedules_are_exported_and_plan_to_nothing() {
         assert_eq!(text.matches("schedule: nightly").count(), 2, "{text}");
         assert_eq!(text.matches("schedule: weekly").count(), 1, "{text}");
         let secret = written.secrets.values().any(|secret| secret.expose() == looks_secret);
-        assert_eq!(secret, values == Values::Env);
+        assert_eq!(secret, values == SecretHandling::Env);
         world.plans_to_nothing(&written).await;
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use undrift::{
     diff::{Note, Reason},
-    export::Values,
+    export::SecretHandling,
     sandbox::Profile,
 };
 
@@ -60,7 +60,7 @@ async fn one_that_is_not_there_waits() {
 #[tokio::test]
 async fn an_export_contains_them() {
     let world = world(Profile::default()).await;
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let text: String = written.files.iter().map(|file| &*file.text).collect();
     let entries = "resource_groups:\n  - {key: production, process_mode: unordered}\n  - {key: staging/eu, process_mode: unordered}\n";
     assert!(text.contains(entries), "{text}");

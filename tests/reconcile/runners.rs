@@ -1,7 +1,7 @@
 //! Runners that exist, and the projects that have them.
 
 use serde_json::{Value as Json, json};
-use undrift::{export::Values, sandbox::Profile};
+use undrift::{export::SecretHandling, sandbox::Profile};
 
 use crate::world::{LATER, World, project, seed};
 
@@ -123,7 +123,7 @@ async fn an_export_names_runners() {
     for id in [1, 2] {
         world.call("POST", SHOP, Some(json!({"runner_id": id}))).await;
     }
-    let written = world.export(Values::Plain).await;
+    let written = world.export(SecretHandling::Plain).await;
     let text: String = written.files.iter().map(|file| &*file.text).collect();
     for line in ["runner: docker", "runner: 2", "runner: 6"] {
         assert!(text.contains(line), "{line}: {text}");

@@ -11,7 +11,7 @@ use undrift::{
     observe::Observer,
     plan::{
         Plan, PlanSettings, Policy,
-        saved::{PlanComparison, PlanSource, Recording, SavedPlan, Sealed},
+        saved::{PlanComparison, PlanSource, Recording, SavedPlan, SealedPlan},
     },
     secret::Secret,
 };
@@ -57,12 +57,12 @@ impl<'w> Run<'w> {
             selectors: [Vec::new(), Vec::new(), Vec::new()],
         };
         let containers = &self.desired.containers;
-        let saved = SavedPlan::of(&plan, containers, made, self.recording(key));
+        let saved = SavedPlan::from_plan(&plan, containers, made, self.recording(key));
         let text = saved.seal(Some(key)).to_text();
         (plan, text)
     }
 
-    fn compare(&self, saved: &Sealed, plan: &Plan, key: &DigestKey) -> PlanComparison {
+    fn compare(&self, saved: &SealedPlan, plan: &Plan, key: &DigestKey) -> PlanComparison {
         saved.check_seal(Some(key)).unwrap();
         self.compare_unsealed(saved, plan, key)
     }
@@ -70,7 +70,7 @@ impl<'w> Run<'w> {
     /// The same for a file that somebody may have edited.
     pub(crate) fn compare_unsealed(
         &self,
-        saved: &Sealed,
+        saved: &SealedPlan,
         plan: &Plan,
         key: &DigestKey,
     ) -> PlanComparison {
@@ -127,7 +127,7 @@ fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
                 let key = key();
                 let run = Run::of(&world).await;
                 let (first, text) = run.save(&key).await;
-                let saved = Sealed::read(text.as_bytes()).unwrap();
+                let saved = SealedPlan::read(text.as_bytes()).unwrap();
                 assert_eq!(saved.to_text(), text);
 
                 // Another process, which has only the file.
@@ -166,7 +166,7 @@ fn only_saved_steps_run_whatever_happened_since() {
                 world.declare(&documents(new_group.clone(), new.clone()));
                 let key = key();
                 let (first, text) = Run::of(&world).await.save(&key).await;
-                let saved = Sealed::read(text.as_bytes()).unwrap();
+                let saved = SealedPlan::read(text.as_bytes()).unwrap();
 
                 // Somebody else changes the group, the project, both or neither.
                 let group = if in_group { other_group } else { old_group };

@@ -240,7 +240,7 @@ impl World {
             panic!("{}", wrong.render(undrift::diagnostic::DiagnosticStyle::default()))
         });
         settings.moves = Arc::clone(&desired.moves);
-        settings.groups = GroupDeclarations::of(&desired.containers);
+        settings.groups = GroupDeclarations::from_containers(&desired.containers);
         Ok((desired, roster))
     }
 

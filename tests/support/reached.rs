@@ -57,26 +57,26 @@ pub(crate) fn reach(operation: &Operation) -> Reach {
     if LOOKED_UP.iter().any(|op| is_it(op.row())) {
         return Reach::Reading;
     }
-    catalogue::all_sections()
-        .find(of)
-        .map_or(Reach::Calling, |section| Reach::Declaring(section.home.scope, section.section))
+    catalogue::all_sections().find(of).map_or(Reach::Calling, |section| {
+        Reach::Declaring(section.scoped_kind.scope, section.section)
+    })
 }
 
 /// The operations that write it.
 fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
-    let Operations { create, edit, delete, others, .. } = &section.home.operations;
+    let Operations { create, edit, delete, others, .. } = &section.scoped_kind.operations;
     [create, edit, delete].into_iter().flatten().chain(others).copied()
 }
 
 /// The operations that read its live entries, where they are no part of the container's object.
 fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
-    let own = match section.home.place {
+    let own = match section.scoped_kind.place {
         ReadSource::List(op) | ReadSource::Optional(op) => Some(op),
         ReadSource::Container
         | ReadSource::Object
         | ReadSource::ListField(_)
         | ReadSource::ObjectField { .. } => None,
     };
-    let one = section.detail.and(section.home.operations.get);
+    let one = section.detail.and(section.scoped_kind.operations.get);
     own.into_iter().chain(one).chain(catalogue::side_list(section).map(|side| side.list))
 }

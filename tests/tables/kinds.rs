@@ -89,7 +89,7 @@ fn the_sections_are_these_in_this_order() {
     let described: Vec<_> = described.map(|kind| kind.section).collect();
     assert!(described.is_sorted() && kinds.len() == FILES.len(), "{described:?}");
     for (at, section) in sections() {
-        let found = catalogue::section(section.home.scope, section.section);
+        let found = catalogue::section(section.scoped_kind.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
     assert!(catalogue::section(Scope::Project, "setting").is_none());
@@ -114,7 +114,7 @@ fn every_kind_is_complete() {
         assert!(container.looked_at.contains(&itself.path) && container.looked_at.contains(&"id"));
     }
     for (at, section) in sections() {
-        let (home, table) = (section.home, section.table());
+        let (home, table) = (section.scoped_kind, section.table());
         for name in section.identity.iter().chain(section.required) {
             assert!(table.get(name).is_some(), "{at}.{name}");
         }
@@ -139,7 +139,7 @@ fn every_kind_is_complete() {
 #[test]
 fn every_entry_that_can_be_written_can_be_addressed() {
     for (at, section) in sections() {
-        let home = section.home;
+        let home = section.scoped_kind;
         let Operations { create, edit, delete, .. } = home.operations;
         let in_path: Vec<_> = home
             .handle
@@ -428,14 +428,15 @@ fn sent_values_read_back_as_declared() {
 fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
     let mut seen = 0;
     for (at, section) in sections() {
-        let rows = section.home.rows;
+        let rows = section.scoped_kind.rows;
         let told = |spec: &&Spec| section.identity.contains(&spec.name);
         let told = section.table().specs().iter().filter(told);
         let told = told.filter_map(|spec| spec.field.live_name());
         let keys: BTreeSet<&str> =
             rows.keys.iter().chain(rows.other_keys).copied().chain(told).collect();
-        let tells_inherited =
-            |key: &&str| section.home.inherited.iter().any(|of| of.is_not && of.field == *key);
+        let tells_inherited = |key: &&str| {
+            section.scoped_kind.inherited.iter().any(|of| of.is_not && of.field == *key)
+        };
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
                 let row = Object::from_iter([(key.to_owned(), value)]);
@@ -459,7 +460,7 @@ fn a_write_goes_to_a_container_by_its_id() {
         for id in [Some(7), None] {
             let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
             let path: Arc<str> = "acme/shop".into();
-            let target = Target { id, namespace, ..Target::new(section.home.scope, path) };
+            let target = Target { id, namespace, ..Target::new(section.scoped_kind.scope, path) };
             for (declared, names) in whole(section) {
                 let changed: Vec<_> = declared.keys().map(String::as_str).collect();
                 let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
@@ -534,9 +535,9 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
     for (at, section) in sections() {
         for spec in section.table().specs() {
             let Some(other) = spec.field.relations.names_entries else { continue };
-            let other =
-                catalogue::section(section.home.scope, other).unwrap_or_else(|| panic!("{at}"));
-            let mut fields = other.home.handle.iter().map(|handle| handle.field);
+            let other = catalogue::section(section.scoped_kind.scope, other)
+                .unwrap_or_else(|| panic!("{at}"));
+            let mut fields = other.scoped_kind.handle.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");
             found += 1;
         }

@@ -229,7 +229,8 @@ fn required_parameters_are_listed() {
             // Of two fields that exclude each other, neither is required.
             let all = all.filter(move |name| of.has_field(&Object::new(), name));
             // The path has what an entry is below.
-            let all = all.filter(move |name| of.home.parent.is_none_or(|p| p.field != **name));
+            let all =
+                all.filter(move |name| of.scoped_kind.parent.is_none_or(|p| p.field != **name));
             all.map(move |name| of.table().sent_name(name))
         });
         assert_eq!(required, names.collect(), "{}", row.id);

@@ -75,12 +75,12 @@ impl Selection {
         self.includes(address, moves, Selector::touches_section)
     }
 
-    /// Whether `address` is selected.
+    /// True if `address` is selected.
     pub fn selects(&self, address: &Address) -> bool {
         self.selects_in(address, &Moves::default())
     }
 
-    /// Whether the container at `path` is selected, by its declared path.
+    /// True if the container at `path` (a declared path) is selected.
     pub fn selects_path(&self, path: &str, moves: &Moves) -> bool {
         self.selects_in(&Address::container(moves.declared_path(path)), moves)
     }
@@ -203,7 +203,7 @@ mod tests {
     fn select_moved(only: &[&str], exclude: &[&str]) -> Vec<String> {
         let mut desired = desired();
         desired.containers[1].lifecycle.previously = vec![testing::former_path("acme/old")];
-        desired.moves = Moves::of(&desired.containers).into();
+        desired.moves = Moves::from_containers(&desired.containers).into();
         let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
         shown(&Selection { only: parse(only), exclude: parse(exclude) }.select(desired))
     }
@@ -230,7 +230,7 @@ mod tests {
     fn a_project_is_selected_by_its_declared_path() {
         let mut group = container(Scope::Group, "acme", &json!({}), Unlisted::Fail);
         group.lifecycle.previously = vec![testing::former_path("old")];
-        let moves = Moves::of(&[group]);
+        let moves = Moves::from_containers(&[group]);
         for (only, exclude, selected) in [
             ("acme/**", "x", true),
             ("old/**", "x", true),
@@ -253,7 +253,7 @@ mod tests {
             {"name": "defect", "previously": ["bug"], "color": "#AABBCC"},
             {"name": "other", "color": "#AABBCC"},
         ]});
-        let moves = Moves::of(&[shop(&labels, Unlisted::Delete)]);
+        let moves = Moves::from_containers(&[shop(&labels, Unlisted::Delete)]);
         let at = |name: &str| {
             let label = Address::container("acme/shop".into()).section("labels").entry(name);
             moves.former_entries(&label).len()

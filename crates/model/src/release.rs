@@ -3,7 +3,7 @@
 
 pub use undrift_release::{REFERENCE, Release, time_zone};
 
-/// What is known of the release of the service.
+/// The release of the service, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetectedRelease {
     /// Not requested yet.

@@ -2,8 +2,8 @@
 //! percent-encoded. Words for machines.
 //!
 //! Names, values and messages come from manifests and the service; both may be hostile. All output
-//! passes [`escape`] or [`escape_lines`], and what may be secret in it the judge of
-//! [`secret`](crate::secret::judge).
+//! passes [`escape`] or [`escape_lines`]. Output that may contain secrets also passes
+//! [`judge`](crate::secret::judge).
 
 use std::{
     borrow::Cow,
@@ -24,19 +24,19 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     escape_unless(text, |_| false)
 }
 
-/// As [`escape`], but line feeds and tabs stay.
+/// Like [`escape`], but keeps line feeds and tabs.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape_unless(text, |c| matches!(c, '\n' | '\t'))
 }
 
-fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(|c| is_unsafe(c) && !keep(c)) {
+fn escape_unless(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_unsafe(c) && !is_kept(c)) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            _ if !is_unsafe(c) || keep(c) => escaped.push(c),
+            _ if !is_unsafe(c) || is_kept(c) => escaped.push(c),
             '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
             _ => escaped.extend(c.escape_unicode()),
         }
@@ -60,41 +60,42 @@ pub fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// The question whether `name` was meant to be one of `candidates`, if one is near.
+/// The question "did you mean" with the candidate that is most similar to `name`, if one is similar.
 pub fn did_you_mean<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<String> {
-    nearest(name, candidates).map(|near| format!("did you mean `{near}`?"))
+    nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 
-/// The candidate that `name` was most likely meant to be: the one with the fewest typing errors, at
-/// most one per three letters, and none in another word than its own (`allowed_to_delete` is not
-/// `allowed_to_merge`).
+/// The candidate that `name` most likely means: the one with the fewest typing errors. At most one
+/// error per three letters is accepted, and every word must be similar (`allowed_to_delete` does not
+/// mean `allowed_to_merge`).
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    const LONGEST: usize = 80;
-    if name.len() > LONGEST {
+    const MAX_LENGTH: usize = 80;
+    if name.len() > MAX_LENGTH {
         return None;
     }
     let name = snake_case(name);
     let length = name.chars().count();
     let limit = (length / 3).max(1);
     let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
-    let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);
-    let rated = candidates.filter_map(|candidate| {
+    let candidates = candidates.filter(|candidate| candidate.len() <= MAX_LENGTH);
+    let rated_candidates = candidates.filter_map(|candidate| {
         let other = snake_case(candidate);
-        // Each letter more or less is an error; counting them is much faster.
+        // The difference in length is a lower bound for the errors, and much faster to compute.
         if other.chars().count().abs_diff(length) > limit {
             return None;
         }
         let error_count = strsim::osa_distance(&name, &other);
-        (error_count <= limit && has_near_words(&name, &other)).then_some((error_count, candidate))
+        (error_count <= limit && has_similar_words(&name, &other))
+            .then_some((error_count, candidate))
     });
-    rated.min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
+    rated_candidates.min_by_key(|(errors, _)| *errors).map(|(_, candidate)| candidate)
 }
 
 /// True if two names have a different number of words, or if each pair of words is similar.
-fn has_near_words(name: &str, other: &str) -> bool {
+fn has_similar_words(name: &str, other: &str) -> bool {
     name.split('_').count() != other.split('_').count()
         || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
             strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
@@ -109,21 +110,21 @@ pub fn snake_case(name: &str) -> String {
 /// The candidates that `name` may mean: the nearest one, or those that contain all its words
 /// (`enable_ssl_verification` for `ssl_verification`), or the longest ones that it contains.
 pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
-    if let Some(near) = nearest(name, candidates.iter().copied()) {
-        return vec![near];
+    if let Some(nearest_candidate) = nearest(name, candidates.iter().copied()) {
+        return vec![nearest_candidate];
     }
-    let name = split_words(name);
+    let name_words = split_words(name);
     let candidates: Vec<_> =
         candidates.iter().map(|candidate| (split_words(candidate), *candidate)).collect();
-    let mut found = candidates.clone();
-    found.retain(|(words, _)| are_words_within(&name, words));
-    if found.is_empty() {
-        found = candidates;
-        found.retain(|(words, _)| are_words_within(words, &name));
-        let longest = found.iter().map(|(words, _)| words.len()).max();
-        found.retain(|(words, _)| Some(words.len()) == longest);
+    let mut matches = candidates.clone();
+    matches.retain(|(words, _)| are_words_within(&name_words, words));
+    if matches.is_empty() {
+        matches = candidates;
+        matches.retain(|(words, _)| are_words_within(words, &name_words));
+        let longest = matches.iter().map(|(words, _)| words.len()).max();
+        matches.retain(|(words, _)| Some(words.len()) == longest);
     }
-    found.into_iter().map(|(_, candidate)| candidate).collect()
+    matches.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// The candidate that `name` may have been meant to be, if there is only one.
@@ -131,7 +132,7 @@ pub fn likely_candidate<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c st
     if let [only] = likely_candidates(name, candidates)[..] { Some(only) } else { None }
 }
 
-/// True if each word of a name, one of which is no abbreviation, is in the other name.
+/// True if each of `words` is in `others`, and at least one of them is not an abbreviation.
 fn are_words_within(words: &[String], others: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)
         && words.iter().all(|word| others.iter().any(|other| is_same_word(word, other)))
@@ -149,7 +150,7 @@ fn split_words(name: &str) -> Vec<String> {
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
-/// True if one word is the other, or its beginning.
+/// True if the words are equal, or the shorter one is an abbreviation of the other.
 fn is_same_word(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     short == long || (short.len() > 2 && long.starts_with(short))
@@ -208,7 +209,7 @@ pub fn list_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// The same for names of which there may be many: the first ten, and the number of the others.
+/// As [`list_names`], but lists only the first ten, and the number of the others.
 pub fn list_first(names: &[&str]) -> String {
     const MAX_LISTED: usize = 10;
     match names.get(MAX_LISTED..) {
@@ -256,8 +257,8 @@ pub fn normal_url(url: &str) -> String {
     normal + rest
 }
 
-/// `None` for text that is not a URL. With a `*` in the place of a host it is a pattern, whose normal
-/// form would be another pattern.
+/// Returns `None` for text that is not a URL. A URL with `*` in its host is a pattern; its normal form
+/// would match other URLs.
 fn parse_url(url: &str) -> Option<url::Url> {
     let parsed = url::Url::parse(url).ok()?;
     let is_pattern = parsed.host_str().is_some_and(|host| host.contains('*'));
@@ -268,11 +269,11 @@ fn parse_url(url: &str) -> Option<url::Url> {
 pub fn merge_ranges(mut ranges: Vec<Range<usize>>, merges_touching: bool) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, range| {
-        let is_one = next.start < range.end + usize::from(merges_touching);
-        if is_one {
+        let are_joined = next.start < range.end + usize::from(merges_touching);
+        if are_joined {
             range.end = range.end.max(next.end);
         }
-        is_one
+        are_joined
     });
     ranges
 }
@@ -283,27 +284,28 @@ pub fn replace_ranges<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) ->
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
-    let (mut marked, mut from) = (String::with_capacity(text.len()), 0);
+    let (mut marked, mut copied_end) = (String::with_capacity(text.len()), 0);
     for range in ranges {
-        marked.push_str(&text[from..range.start]);
+        marked.push_str(&text[copied_end..range.start]);
         marked.push_str(mark);
-        from = range.end;
+        copied_end = range.end;
     }
-    Cow::Owned(marked + &text[from..])
+    Cow::Owned(marked + &text[copied_end..])
 }
 
-/// The same with [`MASK`].
+/// As [`replace_ranges`], with [`MASK`].
 pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     replace_ranges(text, ranges, MASK)
 }
 
-/// Characters that are not encoded in a path segment or query part (RFC 3986, unreserved).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// The characters that are encoded in a path segment or query part: all but the unreserved ones
+/// (RFC 3986).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// `text` as one path segment or query part: everything except the unreserved characters of RFC
 /// 3986 is percent-encoded.
 pub fn encode(text: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(text, UNRESERVED)
+    utf8_percent_encode(text, ENCODED)
 }
 
 /// Serializes a word of a machine format, such as a code, as the variant of an enum. Variants are
@@ -329,8 +331,7 @@ pub fn word_if_any<S: Serializer>(
     }
 }
 
-/// `text` with line feeds in place of spaces, so that its lines have at most `max_width` columns if
-/// their words allow it.
+/// Breaks `text` at spaces into lines of at most `max_width` columns. Longer words stay whole.
 pub fn wrap_lines(text: &str, max_width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -348,7 +349,7 @@ pub fn wrap_lines(text: &str, max_width: usize) -> String {
     lines.join("\n")
 }
 
-/// What the names in braces of a text mean.
+/// The values for the names in braces of a text.
 pub type Words<'w> = &'w [(&'w str, &'w dyn fmt::Display)];
 
 /// The [`Words`] of a text, as in `words![noun, path = group.path]`.
@@ -361,7 +362,7 @@ macro_rules! words {
     };
 }
 
-/// `text` with `words` in place of their names in braces.
+/// Replaces each placeholder `{name}` in `text` with its word.
 pub fn fill(text: &str, words: Words<'_>) -> String {
     let mut parts = text.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();

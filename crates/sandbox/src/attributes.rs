@@ -81,9 +81,9 @@ pub(crate) enum ValueKind {
     /// nothing.
     Name(usize),
     Number(Bounds),
-    /// The same, and null clears it.
+    /// As [`Self::Number`], and null clears it.
     Count(Bounds),
-    /// A text that is a regular expression in RE2 syntax, of at most this many characters.
+    /// A regular expression in RE2 syntax, of at most this many characters.
     Pattern(usize),
     /// The path of a file: neither the root nor a path above it.
     File(usize),
@@ -171,7 +171,7 @@ pub(crate) enum OnNull {
     /// The column does not allow it: nothing of the request is saved, without an error.
     #[default]
     Unsaved,
-    /// The same, also for an empty text: the list of values is not checked first.
+    /// As [`Self::Unsaved`], also for an empty text: the list of values is not checked first.
     BlankUnsaved,
     /// It is stored, and answers show null.
     Stored,

@@ -21,12 +21,12 @@ pub(crate) fn max_body_length(headers: &HeaderMap) -> usize {
     if media_type(headers) == MULTIPART { MAX_UPLOAD_BYTES } else { MAX_BODY_BYTES }
 }
 
-/// 413.
+/// The 413 for a body that is too large.
 pub(crate) fn too_large() -> ErrorResponse {
     ErrorResponse::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
 }
 
-/// Adds the parameters in a body.
+/// Parses a body and adds its parameters to `params`.
 pub(crate) fn add_body_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     refuse_if(body.len() > max_body_length(headers), too_large)?;
     match media_type(headers).as_str() {

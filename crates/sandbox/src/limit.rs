@@ -1,4 +1,4 @@
-//! Rate limits, with both answers of the real service.
+//! Rate limits, with the two kinds of 429 that the real service sends.
 //!
 //! Requests are counted in windows of one minute, by user, and by user and operation. Above a
 //! user's limit the answer is 429 in plain text, with headers for the end of the window. Above an
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::answer::{Answer, ErrorResponse};
 use super::routes::NumberedRoute;
 
-/// The fixed limits of the largest hosted service: requests per user and minute to one route.
+/// The route limits of the largest hosted service, in requests per user and minute.
 const ROUTE_LIMITS: [(Method, &str, u32); 3] = [
     (Method::GET, "/projects/{id}", 400),
     (Method::DELETE, "/projects/{id}/members/{user_id}", 60),
@@ -27,9 +27,9 @@ const WINDOW_SECONDS: i64 = 60;
 /// The rate limits. `None` means no limit, which is the default of the real service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Requests per minute of one user. Callers without a valid token share one limit.
+    /// The limit of requests per minute for one user. Callers without a valid token share one limit.
     pub max_per_user: Option<u32>,
-    /// Requests per minute of one user to one operation.
+    /// The limit of requests per minute for one user and one operation.
     pub max_per_operation: Option<u32>,
     /// True if single projects and removals of members have their own limits, as on the largest
     /// hosted service.
@@ -54,7 +54,7 @@ pub(crate) struct Limiter {
     window: Mutex<Window>,
 }
 
-/// The counts for one request.
+/// The state of the counters after one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestCount {
     caller: Caller,
@@ -63,7 +63,7 @@ pub(crate) struct RequestCount {
     /// Requests of the user to the operation, this one included.
     operation_count: u32,
     limits: RateLimits,
-    /// When the window ends, in seconds since 1970, and the time until then.
+    /// The end of the window in seconds since 1970, and the seconds until then.
     reset_second: i64,
     seconds_to_reset: i64,
 }
@@ -115,7 +115,7 @@ fn increment(count: &mut u32) -> u32 {
 }
 
 impl RequestCount {
-    /// The answer to a request above a limit.
+    /// The 429 if the request is above a limit.
     pub(crate) fn refusal(&self) -> Option<Answer> {
         if self.limits.max_per_user.is_some_and(|limit| self.user_count > limit) {
             let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
@@ -136,7 +136,7 @@ impl RequestCount {
         })
     }
 
-    /// Adds the headers about the caller's limit to an answer.
+    /// Adds the headers with the state of the user's limit to an answer.
     pub(crate) fn add_headers(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.max_per_user else { return };
         let kind = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
@@ -150,7 +150,7 @@ impl RequestCount {
     }
 }
 
-/// The refusal by the application; the server in front of the application has another one.
+/// The 429 of the application. The server in front of it sends another one.
 pub(crate) fn too_many_requests() -> ErrorResponse {
     let text = "This endpoint has been requested too many times. Try again later.";
     ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))

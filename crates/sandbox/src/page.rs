@@ -103,7 +103,7 @@ pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> R
     list_objects(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
-/// The same for objects that `json` converts: only those on the page.
+/// As [`list()`], for objects that `json` converts. Only those on the page are converted.
 pub(crate) fn list_objects<T>(
     call: &Call<'_>,
     objects: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,

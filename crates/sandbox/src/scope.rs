@@ -34,7 +34,7 @@ impl GroupOrProject {
         }
     }
 
-    /// The same, except that callers with the level can read archived projects.
+    /// As [`Self::from_call`], but callers with the level can also read archived projects.
     pub(crate) fn from_call_reading_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_write {
             Self::from_call(call, levels)
@@ -43,7 +43,7 @@ impl GroupOrProject {
         }
     }
 
-    /// The same, for operations that archived projects accept.
+    /// As [`Self::from_call`], for operations that archived projects accept.
     pub(crate) fn from_call_with_archived(
         call: &Call<'_>,
         [project, group]: [i64; 2],

@@ -262,12 +262,13 @@ fn add_entries(
 ) -> Result<(), SeedError> {
     let noun = list.trim_end_matches('s').replace('_', " ");
     for (number, entry) in entries.iter().enumerate() {
-        let named = || Map::from_iter([(key.to_owned(), entry.clone())]);
-        let added =
-            seed_params(&entry.as_object().cloned().unwrap_or_else(named)).and_then(|params| {
+        let keyed_entry = || Map::from_iter([(key.to_owned(), entry.clone())]);
+        let added = seed_params(&entry.as_object().cloned().unwrap_or_else(keyed_entry)).and_then(
+            |params| {
                 let caller = (call.caller.clone(), None);
                 add_entry(&Call::new(call.service, call.db, caller, call.time, Input::post(params)))
-            });
+            },
+        );
         added.at_place(&format!("{place}, {noun} {}", number + 1))?;
     }
     Ok(())
@@ -293,11 +294,11 @@ fn add_members(
         let place = format!("{place}, member {}", seed.user);
         let user = find_user(call, &place, &seed.user)?;
         let mut fields = Params::default();
-        let added = fields
+        let result = fields
             .add("access_level", seed.access_level.0.into())
             .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
             .and_then(|()| members::add_seed_member(call, scope, &user, &fields));
-        added.at_place(&place)?;
+        result.at_place(&place)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Sets a project's attributes from a call, in the form in which they are stored.
+//! Checks the attributes in a call and converts them to their stored form.
 //!
-//! This module processes the rows of [`attributes`], which contain the rules for single attributes.
-//! The rules that connect two attributes are here.
+//! Rules for a single attribute are rows of [`attributes`]; this module applies them. Rules that
+//! connect two attributes are here.
 
 use std::collections::HashSet;
 
@@ -31,15 +31,15 @@ pub(crate) struct Rights<'a> {
     pub(crate) is_fork: bool,
     /// The project's visibility after the call.
     pub(crate) visibility: &'a str,
-    /// The dialect: it may ignore attributes, or refuse values.
+    /// The profile of the service, which may ignore attributes or refuse values.
     pub(crate) profile: &'a Profile,
     pub(crate) time: Timestamp,
 }
 
 /// The attributes of a project created at this time.
-pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
+pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {
     let mut presets = Map::new();
-    for row in attributes::project_rows().filter(|row| is_stored(row)) {
+    for row in attributes::project_rows().filter(|row| has_stored_value(row)) {
         let preset = match row.kind {
             ValueKind::CleanupPolicy => cleanup_policy::with_next_run(row.preset.clone(), time),
             _ => row.preset.clone(),
@@ -49,8 +49,8 @@ pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     presets
 }
 
-/// True if an attribute has a stored value, so is not only another name of an attribute.
-const fn is_stored(row: &Attribute) -> bool {
+/// True if the attribute is stored. Aliases of other attributes are not.
+const fn has_stored_value(row: &Attribute) -> bool {
     !matches!(
         row.kind,
         ValueKind::Elsewhere
@@ -71,8 +71,8 @@ pub(crate) fn apply(
     let (former_values, edit) = (stored.clone(), ProjectEdit { route, params, rights });
     let mut accepted: Vec<_> =
         attributes::existing_project_rows(rights.edition).filter(|row| edit.accepts(row)).collect();
-    // Deprecated booleans are set first, so that an access level in the same call replaces their value.
-    // New names are processed before old ones.
+    // Deprecated booleans come first, so that an access level in the same call overrides them. New names
+    // come before old ones.
     accepted.sort_by_key(|row| match row.kind {
         ValueKind::TwinOf(_) => 0,
         ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
@@ -84,7 +84,7 @@ pub(crate) fn apply(
             _ => row.name,
         };
         if let Some(value) = params.get(name)
-            && let Some((name, new)) = edit.value(row, (name, value), stored)?
+            && let Some((name, new)) = edit.compute_new_value(row, (name, value), stored)?
         {
             stored.insert(name.to_owned(), new);
         }
@@ -105,16 +105,17 @@ struct ProjectEdit<'a> {
 impl ProjectEdit<'_> {
     fn accepts(&self, row: &Attribute) -> bool {
         let Self { route, rights, .. } = *self;
-        let is_extra = route == WriteRoute::Create && row.is_unlisted_on_create();
-        (row.is_accepted_on(route) || (is_extra && !rights.profile.create_as_the_reference))
+        let is_allowed_unlisted = route == WriteRoute::Create && row.is_unlisted_on_create();
+        (row.is_accepted_on(route)
+            || (is_allowed_unlisted && !rights.profile.create_as_the_reference))
             && (route == WriteRoute::Edit || !row.is_edited_only_at(rights.edition.release))
             && (rights.is_administrator || !row.administrators_only)
             && (rights.is_owner || !row.owners_only)
             && rights.profile.drop_attribute.as_deref() != Some(row.name)
     }
 
-    /// The attribute that a sent name and value set, with its new value.
-    fn value(
+    /// The stored attribute and its new value, for a name and value in the call.
+    fn compute_new_value(
         &self,
         row: &'static Attribute,
         (name, value): (&str, &Value),
@@ -174,10 +175,10 @@ impl ProjectEdit<'_> {
                 Err(ErrorResponse::model(row.refusal_name(), text))
             }
             "auto_cancel_pending_pipelines" if !is_edit && value.is_null() => {
-                Err(not_null("projects", row.name))
+                Err(not_null_violation("projects", row.name))
             }
             "auto_devops_deploy_strategy" if !is_edit && value.is_null() => {
-                Err(not_null("project_auto_devops", "deploy_strategy"))
+                Err(not_null_violation("project_auto_devops", "deploy_strategy"))
             }
             "repository_storage" if value.is_null() => Err(ErrorResponse::model_faults(
                 row.name,
@@ -216,7 +217,7 @@ impl ProjectEdit<'_> {
         })
     }
 
-    /// Gives a renamed attribute and its old name the same value. If both are sent, the new name's is used.
+    /// Keeps a renamed attribute and its old name equal. If both are sent, the new name decides.
     fn sync_renamed(
         &self,
         former: &Map<String, Value>,
@@ -254,8 +255,8 @@ impl ProjectEdit<'_> {
     }
 }
 
-/// Checks the parameters before the project is read: the value of each, and that an edit has at least
-/// one attribute.
+/// Checks the parameters without reading the project: each value must be valid, and an edit needs at
+/// least one attribute.
 pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let mut complaints = Vec::new();
     let mut accepted = HashSet::new();
@@ -272,13 +273,13 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
         let error = checked.err().map(|failure| failure.body["error"].clone());
         complaints.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
     }
-    let mut enough = ATTRIBUTE_TABLE.enough.clone();
-    enough.retain(|name| accepted.contains(name));
-    complaints.extend(Need::OneOf(&enough).complaints(params));
+    let mut sufficient_names = ATTRIBUTE_TABLE.enough.clone();
+    sufficient_names.retain(|name| accepted.contains(name));
+    complaints.extend(Need::OneOf(&sufficient_names).complaints(params));
     refuse_if(!complaints.is_empty(), || ErrorResponse::parameters(&complaints))
 }
 
-/// Refuses merge requests and CI/CD that are open to more people than the repository.
+/// Refuses levels at which more people can use merge requests or CI/CD than the repository.
 fn check_levels(stored: &Map<String, Value>) -> Result<()> {
     let repository_rank = access_rank(stored, "repository_access_level");
     let mut complaints = Complaints::default();
@@ -308,8 +309,8 @@ fn default_packages_level(visibility: &str) -> &'static str {
     }
 }
 
-/// The database's error for a null that was not checked before. It also names the table.
-fn not_null(relation: &str, column: &str) -> ErrorResponse {
+/// The error for a null that only the database refuses. It names the table.
+fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
     let text = format!(
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
          violates not-null constraint\nDETAIL:  Failing row contains (...)."
@@ -317,7 +318,7 @@ fn not_null(relation: &str, column: &str) -> ErrorResponse {
     ErrorResponse::model("base", text)
 }
 
-/// True if a value means null. An empty text does, for attributes that are not texts.
+/// True if a value counts as null. Except for texts, an empty text does.
 fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
@@ -327,11 +328,11 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
     }
 }
 
-/// The value that null sets; `None` if it changes nothing.
+/// The value to store for null; `None` if null changes nothing.
 fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.on_null {
         OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::not_saved()),
-        OnNull::Above(above) if !value.is_null() => Ok(Some(above.into())),
+        OnNull::Above(inherited_value) if !value.is_null() => Ok(Some(inherited_value.into())),
         OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
         OnNull::Kept => Ok(None),
         OnNull::Preset => Ok(Some(row.preset.clone())),
@@ -395,7 +396,7 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
         None if number < least => format!("must be greater than or equal to {least}"),
         None => format!("must be less than or equal to {most}"),
     };
-    // The format of durations has no negative ones.
+    // A duration cannot be negative, so the service adds a second message.
     if row.name == "build_timeout" && number < 0 {
         let base = "Maximum job timeout has a value which could not be accepted";
         let body = json!({ "base": [base], row.refusal_name(): [text] });
@@ -404,14 +405,13 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     Err(ErrorResponse::model(row.refusal_name(), text))
 }
 
-/// A text without a fault in its syntax, and with at most `max_length` characters.
+/// Checks the syntax of a text, and that it has at most `max_length` characters.
 fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
-    let is_outside = text.starts_with('/') || text.contains("..");
+    let leaves_repository = text.starts_with('/') || text.contains("..");
     let fault = match row.kind {
         ValueKind::Pattern(_) => re2::refusal(&text),
-        ValueKind::File(_) => {
-            is_outside.then(|| "cannot include leading slash or directory traversal.".to_owned())
-        }
+        ValueKind::File(_) => leaves_repository
+            .then(|| "cannot include leading slash or directory traversal.".to_owned()),
         _ => None,
     };
     match fault.or_else(|| length_fault(&text, max_length)) {
@@ -420,7 +420,7 @@ fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value>
     }
 }
 
-/// The parts of a token's subject: at least the path of the project, which comes first.
+/// Checks the parts of a token's subject. The first must be the path of the project.
 fn check_claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) -> Result<Value> {
     let (field, mut complaints) = (row.refusal_name(), Complaints::default());
     complaints.add_if(words.is_empty(), field, "is too short (minimum is 1 character)");
@@ -434,8 +434,8 @@ fn check_claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) ->
     Ok(words.into())
 }
 
-/// Topics are a set: sorted, without duplicates. A comma separates two. `None` if one of them is
-/// invalid: too long, or not ASCII.
+/// Splits texts at commas into topics, sorts them and removes duplicates. `None` if a topic is too long
+/// or not ASCII.
 fn normalize_topics(requested_topics: &[String]) -> Option<Value> {
     let mut words: Vec<&str> = requested_topics
         .iter()
@@ -477,7 +477,7 @@ mod tests {
         }
     }
 
-    /// The same for release 18.9.
+    /// As [`anybody`], for release 18.9.
     fn later() -> Rights<'static> {
         let edition = Edition { tier: AttributeTier::Ultimate, release: Release::new(18, 9) };
         Rights { edition, ..anybody() }
@@ -486,7 +486,7 @@ mod tests {
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>> {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
-        let mut stored = presets(rights.time);
+        let mut stored = new_project_attributes(rights.time);
         apply(WriteRoute::Edit, &params, rights, &mut stored)?;
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
         let Edition { tier, release } = rights.edition;

@@ -129,8 +129,8 @@ impl GitRepository {
                 "name one as `git log` takes it, such as `main` or `HEAD~1`",
             ));
         }
-        let named = format!("{revision}^{{commit}}");
-        let arguments = ["rev-parse", "--verify", "--end-of-options", &named];
+        let commit_expression = format!("{revision}^{{commit}}");
+        let arguments = ["rev-parse", "--verify", "--end-of-options", &commit_expression];
         let output = self.run(arguments)?;
         if String::from_utf8_lossy(&output.stderr).contains("is ambiguous") {
             return Err(git_failure(
@@ -156,7 +156,7 @@ impl GitRepository {
         })
     }
 
-    /// Those of `names` that are files in `commit`.
+    /// Returns those of `names` that are files in `commit`.
     pub(super) fn files(
         &self,
         commit: &str,

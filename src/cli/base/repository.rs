@@ -1,9 +1,9 @@
-//! Finds the repository of a folder, in a way that files of a branch cannot influence.
+//! Finds the repository of a folder. Files of a branch cannot influence the result.
 //!
-//! Files of a branch can look like a repository, be a link to another folder, or name a submodule.
-//! So git never searches for a repository. The repository is the nearest folder upwards with a `.git`,
-//! a name that git allows in no branch. It is refused if a repository around it tracks it, or tracks a
-//! link on the way to it.
+//! A branch can contain files that look like a repository, a link to another folder, or a submodule.
+//! So git itself never searches for the repository. It is the nearest parent folder with a `.git`, a
+//! name that git does not allow in a branch. It is refused if an outer repository tracks it, or tracks
+//! a symbolic link in its path.
 
 use std::{
     collections::VecDeque,
@@ -11,32 +11,32 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The maximum number of symbolic links on the way to a folder.
+/// The maximum number of symbolic links in a path.
 const MAX_LINKS: usize = 40;
 
-/// The way to a folder.
+/// A folder with all symbolic links resolved.
 pub(super) struct ResolvedFolder {
-    /// The folder, without links.
+    /// The path of the folder, without symbolic links.
     pub(super) folder: PathBuf,
-    /// The links on the way, each by its path without other links.
+    /// The resolved symbolic links, each by its own path without other links.
     pub(super) links: Vec<PathBuf>,
 }
 
 impl ResolvedFolder {
-    /// The way to `named`, from the working directory as named by the shell.
+    /// Resolves a path relative to the working directory as the shell names it.
     ///
     /// # Errors
-    /// From the system, for example if it does not exist.
-    pub(super) fn resolve(named: &Path) -> io::Result<Self> {
-        Self::resolve_absolute(&working_directory()?.join(named))
+    /// An error of the file system, for example if the folder does not exist.
+    pub(super) fn resolve(path: &Path) -> io::Result<Self> {
+        Self::resolve_absolute(&working_directory()?.join(path))
     }
 
-    /// The way to an absolute path.
+    /// Resolves an absolute path.
     fn resolve_absolute(path: &Path) -> io::Result<Self> {
         let mut resolved = Self { folder: PathBuf::new(), links: Vec::new() };
         let mut remaining_parts = components(path);
         while let Some(part) = remaining_parts.pop_front() {
-            let next = match part.components().next() {
+            let candidate = match part.components().next() {
                 Some(Component::ParentDir) => {
                     resolved.folder.pop();
                     continue;
@@ -47,17 +47,17 @@ impl ResolvedFolder {
                     continue;
                 }
             };
-            if !next.symlink_metadata()?.is_symlink() {
-                resolved.folder = next;
+            if !candidate.symlink_metadata()?.is_symlink() {
+                resolved.folder = candidate;
                 continue;
             }
             if resolved.links.len() == MAX_LINKS {
                 return Err(io::Error::other("too many symbolic links"));
             }
-            let mut target = components(&next.read_link()?);
+            let mut target = components(&candidate.read_link()?);
             target.append(&mut remaining_parts);
             remaining_parts = target;
-            resolved.links.push(next);
+            resolved.links.push(candidate);
         }
         Ok(resolved)
     }
@@ -68,8 +68,8 @@ fn components(path: &Path) -> VecDeque<PathBuf> {
     path.components().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// The working directory as named by the shell, if that name is right: it shows the links on the
-/// way.
+/// The working directory as the shell names it (`PWD`), if that is correct: unlike the path from the
+/// system, it contains symbolic links.
 fn working_directory() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
     let shell_folder = std::env::var_os("PWD").map(PathBuf::from).filter(|path| {

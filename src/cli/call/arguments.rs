@@ -46,9 +46,9 @@ pub(super) fn request_for<E: Copy>(
     let mut faults = Vec::new();
     let mut parsed_args: Vec<Arg> = Vec::new();
     for argument in arguments {
-        let added = parse_argument(row, &parameters, argument)
+        let result = parse_argument(row, &parameters, argument)
             .and_then(|arg| add_argument(&mut parsed_args, arg));
-        faults.extend(added.err());
+        faults.extend(result.err());
     }
     // A misspelt required parameter is reported once, not also as missing.
     if faults.is_empty() {

@@ -78,15 +78,15 @@ fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
 }
 
 fn parameter_line(name: String, parameter: &Parameter) -> (String, String, String) {
-    let mut about = parameter.about.to_owned();
+    let mut description = parameter.about.to_owned();
     if let Some(words) = parameter.value.words() {
-        about = format!("{} ({})", about.trim_end_matches('.'), words.join(", "));
+        description = format!("{} ({})", description.trim_end_matches('.'), words.join(", "));
     }
     let remarks = parameter_remarks(parameter);
     if !remarks.is_empty() {
-        about += &format!(" [{}]", remarks.join("; "));
+        description += &format!(" [{}]", remarks.join("; "));
     }
-    (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), about)
+    (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), description)
 }
 
 #[cfg(test)]

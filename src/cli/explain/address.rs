@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let trace = loaded.traces.iter().find(|trace| trace.path() == &subject.container.path);
     let trace = trace.ok_or_else(|| undeclared_failure(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
-    let documentation = documentation(&subject);
+    let documentation = describe_field(&subject);
     let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
     if !args.access.connect.has_address(&cx.env) {
         cx.output.print(&text)?;
@@ -41,13 +41,13 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     }
     let address = subject.address();
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
-    let only =
+    let selector =
         Selector::parse(&format!("{}{section}", address.path)).map_err(CommandError::usage)?;
-    let session = SessionArgs::with_selection(&args.dir, &args.access, vec![only]);
-    let session = SessionBuilder::new(&session).open(cx).await?;
+    let session_args = SessionArgs::with_selection(&args.dir, &args.access, vec![selector]);
+    let session = SessionBuilder::new(&session_args).open(cx).await?;
     let (plan, live) = session.inspect().await?;
-    let secrets = &session.settings.secrets;
-    let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
+    let session_secrets = &session.settings.secrets;
+    let live = explain::live(&subject, &plan, &live, &session.run, style, session_secrets);
     cx.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
         Exit::Usage.only_if(!plan.problems.is_empty()),
@@ -55,8 +55,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     ]))
 }
 
-/// The documentation of the field in `subject`.
-fn documentation(subject: &Subject<'_>) -> Option<schema::NameDescription> {
+/// The documentation of the field that `subject` names; `None` if it names none.
+fn describe_field(subject: &Subject<'_>) -> Option<schema::NameDescription> {
     let kind = subject.container.scope.document();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
     schema::describe_name(&format!("{kind} {}.{field}", subject.section?.section))
@@ -64,7 +64,7 @@ fn documentation(subject: &Subject<'_>) -> Option<schema::NameDescription> {
         .next()
 }
 
-/// The declaration at `path` and, after the `#`, at `inner_address`.
+/// The declaration at `path`, narrowed to `inner_address` (the text after the `#`) if there is one.
 fn find_subject<'d>(
     desired: &'d Desired,
     path: &str,
@@ -74,7 +74,7 @@ fn find_subject<'d>(
     let Some(rest) = inner_address else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
     };
-    let (name, within) =
+    let (name, address_in_section) =
         rest.split_once('/').map_or((rest, None), |(name, within)| (name, Some(within)));
     let section = catalogue::section(container.scope, name);
     let Some(section) = section.filter(|section| is_declared(container, *section)) else {
@@ -83,10 +83,10 @@ fn find_subject<'d>(
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
         return Err(suggest_similar(CommandError::usage(message), name, declared));
     };
-    let (entry, field) = match (section.shape, within) {
+    let (entry, field) = match (section.shape, address_in_section) {
         (Shape::List, None) => (None, None),
-        (Shape::List, Some(within)) => {
-            let (key, fields, field) = find_entry(container, section, within)?;
+        (Shape::List, Some(entry_address)) => {
+            let (key, fields, field) = find_entry(container, section, entry_address)?;
             (Some((key, fields)), field)
         }
         (Shape::Container, within) => (container.create.all_fields().map(|f| ("", f)), within),
@@ -111,7 +111,8 @@ fn is_declared(container: &Container, section: Section) -> bool {
     }
 }
 
-/// The entry of a list with the address `within`, which may end with a field of it.
+/// Finds the list entry at the given address. The address may end with the name of a field; returns
+/// the key, the fields, and that name.
 fn find_entry<'d, 'w>(
     container: &'d Container,
     section: Section,
@@ -120,11 +121,11 @@ fn find_entry<'d, 'w>(
     let declared = container.section(section.section);
     let entries = declared.map_or(&[][..], |declared| &declared.entries);
     let address = container.address().section(section.section);
-    let prefix = format!("{address}/").len();
-    // With the text of an address, or the one shown in a plan.
+    let prefix_length = format!("{address}/").len();
+    // The user may write the plain key, or the escaped form that a plan shows.
     let find = |text: &str| {
         entries.iter().find(|entry| {
-            entry.key == text || address.entry(&*entry.key).to_string()[prefix..] == *text
+            entry.key == text || address.entry(&*entry.key).to_string()[prefix_length..] == *text
         })
     };
     let entry_and_field = find(within).map(|entry| (entry, None)).or_else(|| {
@@ -143,13 +144,14 @@ fn find_entry<'d, 'w>(
     )
 }
 
-/// The path of names of the declared field with the text `written`; `None` if it is not declared.
+/// Splits `written` into the names that lead to a declared field. Returns an error if the field is not
+/// declared.
 fn find_field(
     section: Section,
     fields: &Declared,
     written: &str,
 ) -> Result<Vec<String>, CommandError> {
-    // In flattened fields, dots are part of the name.
+    // The names of flattened fields contain dots.
     let name = fields.keys().find(|name| match written.strip_prefix(name) {
         Some("") => true,
         Some(rest) if rest.starts_with('.') => {
@@ -164,17 +166,17 @@ fn find_field(
         let message = format!("`{written}` of `{}` is not declared there", section.section);
         return Err(suggest_similar(CommandError::usage(message), written, fields.keys()));
     };
-    let within = written[name.len()..].split('.').filter(|name| !name.is_empty());
-    Ok(std::iter::once(name).chain(within).map(str::to_owned).collect())
+    let nested_names = written[name.len()..].split('.').filter(|name| !name.is_empty());
+    Ok(std::iter::once(name).chain(nested_names).map(str::to_owned).collect())
 }
 
-/// The failure if no manifest declares `path`.
+/// The error for a path that no manifest declares.
 fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     let failure = CommandError::usage(format!("no manifest declares a group or project `{path}`"));
     suggest_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
-/// Adds similar names.
+/// Adds a hint: the name that is most similar to `written`, else some of `names`.
 fn suggest_similar<'n>(
     failure: CommandError,
     written: &str,
@@ -182,8 +184,9 @@ fn suggest_similar<'n>(
 ) -> CommandError {
     let names: BTreeSet<_> = names.into_iter().collect();
     let help = did_you_mean(written, names.iter().copied()).or_else(|| {
-        let some: Vec<_> = names.iter().copied().take(8).collect();
-        (!some.is_empty()).then(|| format!("declared, among others: {}", list_names(&some)))
+        let first_names: Vec<_> = names.iter().copied().take(8).collect();
+        (!first_names.is_empty())
+            .then(|| format!("declared, among others: {}", list_names(&first_names)))
     });
     CommandError { help, ..failure }
 }

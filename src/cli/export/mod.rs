@@ -23,7 +23,7 @@ use crate::{
     catalogue,
     desired::Container,
     diagnostic::Diagnostics,
-    export::{self, Export, ExportBuilder, ExportSettings, Values},
+    export::{self, Export, ExportBuilder, ExportSettings, SecretHandling},
     field::Scope,
     live::Live,
     manifest::{
@@ -67,7 +67,7 @@ pub(super) struct Args {
     /// What to do about secret values: leave them out (plain), leave out all values of variables
     /// (none), or refer to environment variables (env)
     #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true, value_parser = values())]
-    values: Values,
+    values: SecretHandling,
     /// With `--values env`, write the values into this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
@@ -90,11 +90,11 @@ pub(super) struct Args {
 }
 
 /// What to do about secret values.
-fn values() -> impl TypedValueParser<Value = Values> {
+fn values() -> impl TypedValueParser<Value = SecretHandling> {
     PossibleValuesParser::new(["plain", "none", "env"]).map(|name| match &*name {
-        "none" => Values::None,
-        "env" => Values::Env,
-        _ => Values::Plain,
+        "none" => SecretHandling::None,
+        "env" => SecretHandling::Env,
+        _ => SecretHandling::Plain,
     })
 }
 
@@ -109,13 +109,13 @@ impl Args {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             })));
         }
-        if self.update && self.values == Values::Env {
+        if self.update && self.values == SecretHandling::Env {
             let failure = CommandError::usage("`--values env` cannot be combined with `--update`");
             return Err(failure.help("export into an empty folder to get references"));
         }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
-            && self.values != Values::Env
+            && self.values != SecretHandling::Env
         {
             let failure = CommandError::usage(format!("`{option}` needs `--values env`"));
             return Err(failure.help("add `--values env` to write references instead of values"));
@@ -123,7 +123,7 @@ impl Args {
         Ok(())
     }
 
-    /// What to export into a folder whose manifests may declare what is within `manages`.
+    /// Reads the settings of an export into a folder whose manifests may declare only what `manages` allows.
     async fn read_settings(
         &self,
         observer: &Observer,
@@ -288,7 +288,7 @@ async fn find_existing(
     if existing.containers.is_empty() {
         return Err(CommandError::usage("everything there is marked for deletion"));
     }
-    existing.containers.retain(|_, (_, path)| settings.touches(path));
+    existing.containers.retain(|_, (_, path)| settings.selects_part_of(path));
     remove_outside(&mut existing, settings, cx)?;
     Ok(existing)
 }
@@ -300,9 +300,9 @@ fn remove_outside(
     cx: &RunContext,
 ) -> Result<(), CommandError> {
     let Some(manages) = &settings.manages else { return Ok(()) };
-    let all = std::mem::take(&mut existing.containers).into_iter();
+    let containers = std::mem::take(&mut existing.containers).into_iter();
     let (inside_containers, outside_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        all.partition(|(_, (_, path))| manages.allows_path(path));
+        containers.partition(|(_, (_, path))| manages.allows_path(path));
     existing.containers = inside_containers;
     let outside: Vec<_> = outside_containers.into_values().map(|(_, path)| path).collect();
     existing.deleting.retain(|path| manages.allows_path(path));

@@ -238,7 +238,7 @@ async fn find_differences(
     let collect_differences = |comparison: &ContainerComparison<'_>| {
         let ContainerComparison { container, live, names, .. } = comparison;
         let (goals, refused) = absorb::find_drift(comparison, &everything);
-        let goals = goals.into_iter().filter(|goal| settings.holds(&goal.address));
+        let goals = goals.into_iter().filter(|goal| settings.selects_address(&goal.address));
         let (additions, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
         builder.add(container.scope, &container.path, live, names);
@@ -254,7 +254,7 @@ async fn find_differences(
         let refused = refused.into_iter();
         differences
             .refusals
-            .extend(refused.filter(|it| !it.is_unread && settings.holds(&it.address)));
+            .extend(refused.filter(|it| !it.is_unread && settings.selects_address(&it.address)));
     };
     compare_containers(
         session,
@@ -280,16 +280,16 @@ fn summary(
     let counted = [(new_count, "new group or project"), (added.len(), "entry")];
     let counted = counted.into_iter().filter(|(number, _)| *number > 0);
     let counted: Vec<_> = counted.map(|(number, noun)| count(number, noun)).collect();
-    let added = if counted.is_empty() {
+    let summary = if counted.is_empty() {
         "nothing to add\n".to_owned()
     } else {
         format!("added {} to {}\n", counted.join(" with "), count(files, "file"))
     };
     let dir = args.dir.display();
     match changes.iter().map(Goal::count_differences).sum() {
-        0 => added,
+        0 => summary,
         number => format!(
-            "{added}{} not written; to write one, run `undrift absorb ADDRESS -d {dir} --write`\n",
+            "{summary}{} not written; to write one, run `undrift absorb ADDRESS -d {dir} --write`\n",
             count(number, "difference")
         ),
     }

@@ -1,11 +1,10 @@
 //! `undrift selftest`: creates, changes and removes every kind of object on a real service with the
 //! user's token, and compares the results with the sandbox.
 //!
-//! Everything happens in one new group with a random name, in a group that must be empty: a
-//! mistyped `--group` names one that is in use, and is refused. The manifests of `sample` go
-//! through the ordinary session, plan and apply, also against a sandbox of the same release and
-//! tier; `outcome` compares both. The new group is always removed, by its id, and only if it still
-//! has the random name.
+//! Everything happens in a new group with a random name. The group that contains it must be empty, so
+//! that a mistyped `--group` is refused. The manifests of `sample` go through the ordinary session,
+//! plan and apply, and then through a sandbox of the same release and tier; `outcome` compares both.
+//! The new group is always removed, by its id, and only if it still has the random name.
 
 mod outcome;
 mod sample;
@@ -40,12 +39,12 @@ use crate::{
 use outcome::{Deviations, SelftestReport};
 use sample::{SamplePhase, TestSetup};
 
-/// The start of the new group's name.
+/// The prefix of the new group's name.
 const NAME_PREFIX: &str = "undrift-selftest-";
 /// How many containers are changed at once.
 const MAX_CONCURRENT: usize = 4;
-/// How often to look whether the group is gone, and by how much each pause is longer than the one
-/// before: 30 seconds in all.
+/// How often to check whether the group is deleted, and how much longer each pause is than the one
+/// before: 30 seconds in total.
 const MAX_CHECKS: u32 = 15;
 const PAUSE_STEP: Duration = Duration::from_millis(250);
 
@@ -115,7 +114,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     ]))
 }
 
-/// Checks that the named group may be used, and returns the setup for the manifests.
+/// Checks that the group of `--group` may be used, and returns the parameters of the manifests.
 async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, CommandError> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
@@ -155,8 +154,8 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, Co
     Ok(TestSetup { root, user, tier: args.tier, release, attributes })
 }
 
-/// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the
-/// service is about to delete, do not count.
+/// The path of any group or project in a group, escaped for display. Ignores groups of earlier
+/// selftests that are marked for deletion.
 async fn find_content(
     client: &ReadClient,
     id: u64,
@@ -177,22 +176,22 @@ async fn find_content(
         for (row, path) in
             rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&remains_prefix))
         {
-            let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
-            if marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
+            let mark_fields = ["marked_for_deletion_on", "marked_for_deletion_at"];
+            if mark_fields.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
                 deleted_prefixes.push(format!("{path}/"));
             }
         }
-        let found = paths.into_iter().find(|path| {
+        let other_path = paths.into_iter().find(|path| {
             !deleted_prefixes.iter().any(|parent| format!("{path}/").starts_with(parent))
         });
-        if let Some(found) = found {
+        if let Some(found) = other_path {
             return Ok(Some(escape(found).into_owned()));
         }
     }
     Ok(None)
 }
 
-/// The results of the sandbox, if this build has one.
+/// Runs the phases against the sandbox.
 #[cfg(feature = "sandbox")]
 async fn run_sandbox(
     setup: &TestSetup,
@@ -215,7 +214,7 @@ async fn run_sandbox(
         "users": users, "groups": groups,
     });
     let seed = Seed::from_json(seed).map_err(|error| CommandError::new(Exit::Internal, error))?;
-    // Nobody waits for its imports.
+    // The selftest does not depend on the delay of imports.
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
     let config = sandbox::SandboxConfig {
         data: DataLocation::Memory,
@@ -226,26 +225,26 @@ async fn run_sandbox(
     let running = embedded::launch(config, &cx.output).await?;
     let found = Some(embedded::endpoint(&running, cx.env.clone())?);
     let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
-    let found = tester.run_phases(setup, cx).await;
+    let deviations = tester.run_phases(setup, cx).await;
     running.stop().await;
-    found.map(Some)
+    deviations.map(Some)
 }
 
-/// The results of the sandbox; this build has none.
+/// Returns `None`: this build contains no sandbox.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
 async fn run_sandbox(_: &TestSetup, _: &RunContext) -> Result<Option<Deviations>, CommandError> {
     Ok(None)
 }
 
-/// All phases against one service.
+/// Runs all phases against one service.
 struct Tester {
     connect: ConnectArgs,
     /// The folder of the manifests, removed when dropped.
     folder: TempDir,
-    /// The client of the present session, for a signal that arrives.
+    /// The client of the current session, which a signal interrupts.
     client: Arc<Mutex<Option<ReadClient>>>,
-    /// The first signal, once it arrived.
+    /// The first signal that arrived, if any.
     signals: Arc<OnceLock<Exit>>,
 }
 
@@ -258,7 +257,7 @@ impl Tester {
         Ok(Self { connect, folder, client: Arc::default(), signals: Arc::default() })
     }
 
-    /// Connects outside a session.
+    /// Connects without a session.
     async fn connect(&self, cx: &RunContext) -> Result<Observer, CommandError> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.find_endpoint(root, &config, cx).await?;
@@ -277,18 +276,18 @@ impl Tester {
         let mut deviations = Deviations::default();
         for phase in SamplePhase::ALL {
             let session = self.open_session(phase, setup, cx).await?;
-            carry_out(phase, session.plan(cx).await?, &session, &mut deviations).await?;
+            apply_phase(phase, session.plan(cx).await?, &session, &mut deviations).await?;
             if self.signals.get().is_some() {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
             let session = self.open_session(phase, setup, cx).await?;
-            deviations.add_repeated(phase, &session.plan(cx).await?);
+            deviations.add_planned_again(phase, &session.plan(cx).await?);
         }
         Ok(deviations)
     }
 
-    /// A session for the documents of a phase.
+    /// Writes the manifests of a phase, and opens a session for them.
     async fn open_session(
         &self,
         phase: SamplePhase,
@@ -300,7 +299,7 @@ impl Tester {
         let load_environment = LoadEnvironment::of_process();
         let loaded = manifest::load(self.folder.path(), &load_environment);
         let Some(desired) = loaded.desired else {
-            // Warnings are for authors, and these manifests have none.
+            // Shown only on errors: nobody can act on warnings about generated manifests.
             cx.output.eprint_diagnostics(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(CommandError::new(Exit::Internal, wrong));
@@ -317,11 +316,11 @@ impl Tester {
         Ok(session)
     }
 
-    /// Removes the new group. Returns whether nothing of it is left.
+    /// Removes the new group. Returns true if nothing remains, or the service deletes it later.
     async fn clean_up(&self, setup: &TestSetup, cx: &RunContext) -> bool {
         let root = escape(&setup.root);
         let removal = match self.connect(cx).await {
-            Ok(observer) => remove(&observer, &setup.root).await.map_err(CommandError::from),
+            Ok(observer) => remove_group(&observer, &setup.root).await.map_err(CommandError::from),
             Err(failure) => Err(failure),
         };
         let (is_clean, state) = match removal {
@@ -338,17 +337,17 @@ impl Tester {
     }
 }
 
-/// Applies everything that may run. Guards are not needed in a group that exists only for the test.
-async fn carry_out(
+/// Applies a plan. Acknowledges all refusals of guards: the group exists only for the test.
+async fn apply_phase(
     phase: SamplePhase,
     mut plan: Plan,
     session: &Session,
     deviations: &mut Deviations,
 ) -> Result<(), CommandError> {
-    let refused =
+    let parsed =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
-    let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(CommandError::usage)?;
-    plan.acknowledge(&refused, &Moves::default(), LoadEnvironment::of_process().today);
+    let acknowledgements: Vec<_> = parsed.collect::<Result<_, _>>().map_err(CommandError::usage)?;
+    plan.acknowledge(&acknowledgements, &Moves::default(), LoadEnvironment::of_process().today);
     deviations.add_planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
     let applied = session.apply(&approved, MAX_CONCURRENT, |_| ()).await;
@@ -361,20 +360,20 @@ async fn carry_out(
     }
 }
 
-/// Removes the group at `path`, and looks until it is gone. Returns whether the service waits before
-/// it deletes the group, if it is still there.
-async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
+/// Removes the group at `path`, and waits until it is deleted. Returns `None` if it is, else whether it
+/// is marked for later deletion.
+async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
     let Some(TestGroup { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
     let delete = operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete.clone()).await?;
-    // A group marked for deletion may have another path, so it is followed by id.
+    // Marking a group for deletion may change its path, so use the id.
     let id = id.to_string();
     for check_number in 1..=MAX_CHECKS {
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
         if group.is_marked {
-            // If possible, delete it at once instead of after some days.
+            // Delete it immediately instead of after some days, if the service supports that.
             let permanent_request = delete.clone().query("permanently_remove", true);
             if writer.send(permanent_request.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
@@ -388,14 +387,14 @@ async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiErro
 /// The new group.
 struct TestGroup {
     id: u64,
-    /// Its present path.
+    /// The current path.
     path: String,
     /// True if it is marked for deletion.
     is_marked: bool,
 }
 
-/// The group with the id or path `reference`, if its path is `path`, or was `path` before it was marked
-/// for deletion.
+/// The group with the id or path `reference`, if its path is `path` or was `path` before the group was
+/// marked for deletion.
 async fn find_group(
     client: &ReadClient,
     reference: &str,
@@ -409,9 +408,9 @@ async fn find_group(
     Ok((former_path == path).then(|| TestGroup { id, path: current_path.to_owned(), is_marked }))
 }
 
-/// The answer for the group with the id or path `reference`, if it exists.
-async fn read_group(client: &ReadClient, handle: &str) -> Result<Option<Json>, ApiError> {
-    let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
+/// Reads the group with the id or path `reference`; `None` if it does not exist.
+async fn read_group(client: &ReadClient, reference: &str) -> Result<Option<Json>, ApiError> {
+    let request = operation::GROUP_GET.request().arg("id", reference).query("with_projects", false);
     match client.get_object(request, &["id", "full_path"]).await {
         Ok(answer) => Ok(Some(answer.body)),
         Err(error) if error.is_not_found() => Ok(None),

@@ -1,5 +1,5 @@
-//! The findings of a selftest, without names, values, hosts and paths, so that they can be sent to
-//! anybody. The terminal shows one screen of them, a file all.
+//! The findings of a selftest. They contain no names, values, hosts and paths, so users can send them
+//! to anybody. The terminal shows one screen of them; a file contains all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{SamplePhase, TestSetup, Trial, attribute_at, scope_at};
+use super::sample::{SamplePhase, TestSetup, Trial, parse_trial_path, trial_scope};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -29,9 +29,9 @@ pub(super) struct Deviation {
     object: (Option<Scope>, Option<&'static str>),
     /// What happened.
     kind: DeviationKind,
-    /// The operation, and the status of the answer.
+    /// The operation that failed, and the HTTP status of its response.
     answer: (Option<&'static str>, Option<u16>),
-    /// The fields concerned, as far as undrift knows them.
+    /// The affected fields; unknown ones are left out.
     fields: Vec<&'static str>,
 }
 
@@ -81,13 +81,13 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// All that was found.
+/// All deviations of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deviations {
     findings: BTreeSet<Deviation>,
     /// How many steps were carried out in each phase.
     step_counts: BTreeMap<SamplePhase, usize>,
-    /// The sections that the service refuses, as those of a feature that is not set up.
+    /// The sections that the service refuses, for example because a feature is not set up.
     refused_sections: BTreeSet<(Scope, &'static str)>,
 }
 
@@ -108,10 +108,10 @@ impl Deviations {
             if is_refused
                 && unread.is_withheld_section()
                 && let Some((scope, section)) =
-                    scope_at(&unread.address.path).zip(unread.address.section)
+                    trial_scope(&unread.address.path).zip(unread.address.section)
             {
                 self.refused_sections.insert((scope, section));
-                // While the group did not exist, its steps were planned; their failures are not findings.
+                // The group did not exist when its steps were planned, so their failures are expected.
                 self.findings.retain(|finding| {
                     finding.object != (Some(scope), Some(section))
                         || !matches!(
@@ -129,8 +129,8 @@ impl Deviations {
 
     /// Adds the findings in the result of applying a plan.
     pub(super) fn add_applied(&mut self, phase: SamplePhase, applied: &Applied) {
-        let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
-        self.step_counts.insert(phase, done);
+        let success_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+        self.step_counts.insert(phase, success_count);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
             let object = (Some(step.scope), &step.address);
             self.add(phase, object, DeviationKind::Failed, step.outcome.cause(), &[]);
@@ -148,7 +148,7 @@ impl Deviations {
     }
 
     /// Adds the steps of the next plan, which should be empty.
-    pub(super) fn add_repeated(&mut self, phase: SamplePhase, plan: &Plan) {
+    pub(super) fn add_planned_again(&mut self, phase: SamplePhase, plan: &Plan) {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
             let fields: Vec<_> = changes.iter().map(|change| change.field.to_string()).collect();
@@ -169,8 +169,8 @@ impl Deviations {
         // A name that undrift does not know may have been chosen by a user.
         let mut fields: Vec<_> =
             fields.iter().filter_map(|name| catalogue::field_name(name)).collect();
-        let mut object = (scope.or_else(|| scope_at(&address.path)), address.section);
-        if let Some((scope, section, field)) = attribute_at(&address.path) {
+        let mut object = (scope.or_else(|| trial_scope(&address.path)), address.section);
+        if let Some((scope, section, field)) = parse_trial_path(&address.path) {
             object = (object.0.or(Some(scope)), object.1.or(catalogue::field_name(section)));
             if fields.is_empty() {
                 fields.extend(catalogue::field_name(field));
@@ -185,26 +185,26 @@ impl Deviations {
     }
 }
 
-/// What was tried, what was left out, and the findings. `expected` are the findings of the sandbox,
-/// if this build has one.
+/// The tried and the skipped kinds and fields, and the findings. `expected` are the findings of a run
+/// against the sandbox, if this build has one.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
     deviations: &'a Deviations,
     expected: Option<&'a Deviations>,
-    /// How many kinds and fields were tried.
+    /// The numbers of tried kinds and fields.
     tried_counts: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
     untested: [Vec<(Trial, String)>; 2],
 }
 
 const REFUSED_TEXT: &str = "the service refuses it";
-/// How many findings of a sort fit on a screen.
-const MAX_SHOWN: usize = 6;
+/// The maximum number of findings on a screen, for each of the three groups.
+const MAX_FINDINGS_ON_SCREEN: usize = 6;
 
 impl<'a> SelftestReport<'a> {
     pub(super) fn new(
         setup: &'a TestSetup,
-        found: &'a Deviations,
+        deviations: &'a Deviations,
         expected: Option<&'a Deviations>,
     ) -> Self {
         let (tried, untested) = setup.split_trials();
@@ -213,7 +213,7 @@ impl<'a> SelftestReport<'a> {
             untested.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
-            deviations: found,
+            deviations,
             expected,
             tried_counts: [tried.len() - fields, fields],
             untested: [untested_kinds, untested_fields],
@@ -222,21 +222,22 @@ impl<'a> SelftestReport<'a> {
 
     /// All findings, for a file.
     pub(super) fn full_text(&self) -> String {
-        let mut text = self.head_text();
+        let mut text = self.header_text();
         let [kinds, fields] = &self.untested;
-        let line = |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
-        text.extend(kinds.iter().map(line));
+        let left_out_line =
+            |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
+        text.extend(kinds.iter().map(left_out_line));
         for (scope, section) in &self.deviations.refused_sections {
             let _ = writeln!(text, "left out: {} {section}: {REFUSED_TEXT}", scope.noun());
         }
-        text.extend(fields.iter().map(line));
+        text.extend(fields.iter().map(left_out_line));
         self.write_findings(&mut text, usize::MAX);
         text + self.verdict_text()
     }
 
-    /// What fits on a screen; `file` has the rest, if there is one.
+    /// The part of the report that fits on a screen, with a reference to `file` for the rest.
     pub(super) fn screen_text(&self, file: Option<&Path>) -> String {
-        let mut text = self.head_text();
+        let mut text = self.header_text();
         let [kinds, fields] = &self.untested;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let refused = self.deviations.refused_sections.iter().map(|_| REFUSED_TEXT);
@@ -250,7 +251,7 @@ impl<'a> SelftestReport<'a> {
             let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
-        let is_folded = self.write_findings(&mut text, MAX_SHOWN);
+        let is_folded = self.write_findings(&mut text, MAX_FINDINGS_ON_SCREEN);
         match file {
             Some(file) => {
                 let file = text::escape(&file.display().to_string()).into_owned();
@@ -262,33 +263,37 @@ impl<'a> SelftestReport<'a> {
         text + self.verdict_text()
     }
 
-    fn head_text(&self) -> String {
+    fn header_text(&self) -> String {
         let release = self.setup.release.release();
         let release = release.map_or("unknown".to_owned(), |release| release.to_string());
         let (version, tier) = (env!("CARGO_PKG_VERSION"), self.setup.tier);
-        let done = self.deviations.step_counts.iter();
-        let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
-        let done = done.collect::<Vec<_>>().join(", ");
+        let step_counts = self.deviations.step_counts.iter();
+        let counted_steps =
+            step_counts.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
+        let step_summary = counted_steps.collect::<Vec<_>>().join(", ");
         let [kinds, fields] = self.tried_counts;
-        let mut tried = count(kinds, "kind");
+        let mut tried_text = count(kinds, "kind");
         if fields > 0 {
-            tried = format!("{tried}, {}", count(fields, "field"));
+            tried_text = format!("{tried_text}, {}", count(fields, "field"));
         }
         format!(
             "undrift {version} selftest: service of release {release}, tier {tier}\n\
-             tried: {tried}; {done}\n"
+             tried: {tried_text}; {step_summary}\n"
         )
     }
 
-    /// Adds the first `max_shown` findings of each kind. True if there are more.
+    /// Adds the first `max_shown` findings of each group. Returns true if there are more.
     fn write_findings(&self, text: &mut String, max_shown: usize) -> bool {
-        let (found, none) = (&self.deviations.findings, BTreeSet::new());
-        let sandbox = self.expected.map_or(&none, |expected| &expected.findings);
+        let (observed, no_deviations) = (&self.deviations.findings, BTreeSet::new());
+        let expected_findings = self.expected.map_or(&no_deviations, |expected| &expected.findings);
         let mut is_folded = false;
         for (title, findings) in [
-            ("not as expected:", found.difference(sandbox).collect::<Vec<_>>()),
-            ("expected from the sandbox, and not found:", sandbox.difference(found).collect()),
-            ("in the sandbox too:", found.intersection(sandbox).collect()),
+            ("not as expected:", observed.difference(expected_findings).collect::<Vec<_>>()),
+            (
+                "expected from the sandbox, and not found:",
+                expected_findings.difference(observed).collect(),
+            ),
+            ("in the sandbox too:", observed.intersection(expected_findings).collect()),
         ] {
             if findings.is_empty() {
                 continue;
@@ -297,9 +302,9 @@ impl<'a> SelftestReport<'a> {
             for finding in findings.iter().take(max_shown) {
                 let _ = writeln!(text, "  {finding}");
             }
-            let more = findings.len().saturating_sub(max_shown);
-            if more > 0 {
-                let _ = writeln!(text, "  and {more} more");
+            let hidden_count = findings.len().saturating_sub(max_shown);
+            if hidden_count > 0 {
+                let _ = writeln!(text, "  and {hidden_count} more");
                 is_folded = true;
             }
         }

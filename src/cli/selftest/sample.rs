@@ -1,9 +1,9 @@
 //! The manifests of a selftest: every kind in every scope, created, changed and removed.
 //!
-//! They are made from the tables of the kinds alone, so a new kind is tested without code here. The
-//! identity of an entry, and fields that a create needs, get the examples of their schema; then one
-//! more field is changed. With [`TestSetup::attributes`] each further field is changed too, in a group
-//! or project of its own, so that effects on one field stay separate.
+//! They are generated from the tables of the kinds, so a new kind is tested without code here. Fields
+//! of the identity and required fields get the example of their schema; then one more field is
+//! changed. With [`TestSetup::attributes`], every other field is changed too, each in a separate group
+//! or project, so that a deviation can be attributed to one field.
 
 use std::fmt;
 
@@ -18,15 +18,15 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What is done to all objects.
+/// A phase of the selftest: one operation on all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum SamplePhase {
-    /// They are created.
+    /// All objects are created.
     Create,
-    /// One field of each is changed.
+    /// One field of each object is changed.
     Change,
-    /// They are removed, or changed back if that is impossible.
+    /// All objects are removed, or changed back if they cannot be removed.
     Remove,
 }
 
@@ -41,22 +41,22 @@ impl fmt::Display for SamplePhase {
     }
 }
 
-/// The facts that the manifests depend on.
+/// The parameters from which the manifests are generated.
 #[derive(Clone, Debug)]
 pub(super) struct TestSetup {
     /// The path of the new group.
     pub(super) root: String,
-    /// A user to name, other than the caller.
+    /// A user other than the caller, to add as a member.
     pub(super) user: Option<String>,
     /// The tier of the service.
     pub(super) tier: Tier,
     /// Its release.
     pub(super) release: DetectedRelease,
-    /// Change each field, instead of one for each kind.
+    /// Also test every field on its own, in addition to one field for each kind.
     pub(super) attributes: bool,
 }
 
-/// What is tried: a kind as a whole, or a field, which is changed in a group or project of its own.
+/// One thing to test: a kind, or a single field in a separate group or project.
 #[derive(Clone, Copy)]
 pub(super) struct Trial {
     section: Section,
@@ -66,7 +66,7 @@ pub(super) struct Trial {
 impl Trial {
     /// The scope and the section.
     fn scope_and_section(self) -> (Scope, &'static str) {
-        (self.section.home.scope, self.section.section)
+        (self.section.scoped_kind.scope, self.section.section)
     }
 }
 
@@ -79,51 +79,52 @@ impl fmt::Display for Trial {
 }
 
 impl TestSetup {
-    /// The documents of a phase.
+    /// The manifest documents for a phase.
     pub(super) fn documents(&self, phase: SamplePhase) -> Vec<Json> {
         let mut documents = self.kind_documents(phase);
-        let fields: Vec<_> =
+        let field_trials: Vec<_> =
             self.split_trials().0.into_iter().filter(|trial| trial.field.is_some()).collect();
-        if !fields.is_empty() {
-            documents.push(document(
+        if !field_trials.is_empty() {
+            documents.push(new_document(
                 Scope::Group,
                 &self.path_in_root(ATTRIBUTE_GROUP),
                 true.into(),
             ));
         }
-        for trial in fields {
+        for trial in field_trials {
             let Trial { section, field } = trial;
             let Ok(value) = self.entry_value(section, field, phase) else { continue };
-            let scope = section.home.scope;
+            let scope = section.scoped_kind.scope;
             // A schedule needs a branch.
             let create = match scope {
                 Scope::Group => true.into(),
                 Scope::Project => serde_json::json!({"initialize_with_readme": true}),
             };
-            let mut document = document(scope, &self.trial_path(trial), create);
+            let mut document = new_document(scope, &self.trial_path(trial), create);
             document.insert(section.section.to_owned(), value);
-            if let Some(parent) = section.home.parent
+            if let Some(parent) = section.scoped_kind.parent
                 && let Some(parent_section) = catalogue::section(scope, parent.section)
-                && let Ok(above) = self.entry_value(parent_section, None, SamplePhase::Create)
+                && let Ok(parent_value) =
+                    self.entry_value(parent_section, None, SamplePhase::Create)
             {
-                document.insert(parent_section.section.to_owned(), above);
+                document.insert(parent_section.section.to_owned(), parent_value);
             }
             documents.push(document);
         }
         documents.into_iter().map(Json::Object).collect()
     }
 
-    /// The path of the container in which a field is changed.
+    /// The path of the separate group or project in which a field is tested.
     fn trial_path(&self, trial: Trial) -> String {
         self.path_in_root(&format!("{ATTRIBUTE_GROUP}/{}", trial.to_string().replace(' ', "-")))
     }
 
-    /// Why a field cannot be changed on its own.
+    /// The reason why a field cannot be tested on its own; `None` if it can.
     fn why_unchangeable(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("tells entries apart".to_owned());
         }
-        self.why_unfit(spec).or_else(|| match two_values(spec) {
+        self.why_untestable(spec).or_else(|| match two_values(spec) {
             None => Some("has no two values that always fit".to_owned()),
             Some(_) => match self.entry_value(section, Some(spec), SamplePhase::Create) {
                 Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
@@ -132,8 +133,8 @@ impl TestSetup {
         })
     }
 
-    /// Why a change of a field is impossible or invisible, whatever its values are.
-    fn why_unfit(&self, spec: &Spec) -> Option<String> {
+    /// The reason why no change of this field can be made or observed; `None` if there is no such reason.
+    fn why_untestable(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
             () if spec.name.contains('.') => "is part of another field",
@@ -159,40 +160,44 @@ impl TestSetup {
 
     /// The documents for every kind.
     fn kind_documents(&self, phase: SamplePhase) -> Vec<Object> {
-        // With a branch, which schedules and rules name.
+        // Schedules and rules refer to a branch, so the project needs one.
         let create_with_branch = serde_json::json!({"initialize_with_readme": true});
         let mut documents = vec![
-            document(Scope::Group, &self.root, true.into()),
-            document(Scope::Group, &self.path_in_root(PEER_GROUP), true.into()),
-            document(Scope::Group, &self.path_in_root(Scope::Group.noun()), true.into()),
-            document(Scope::Project, &self.path_in_root(Scope::Project.noun()), create_with_branch),
+            new_document(Scope::Group, &self.root, true.into()),
+            new_document(Scope::Group, &self.path_in_root(PEER_GROUP), true.into()),
+            new_document(Scope::Group, &self.path_in_root(Scope::Group.noun()), true.into()),
+            new_document(
+                Scope::Project,
+                &self.path_in_root(Scope::Project.noun()),
+                create_with_branch,
+            ),
         ];
         for section in tested_sections() {
             let Ok(value) = self.section_value(section, phase) else { continue };
             if section.shape == Shape::Switch {
                 // A switch, such as archiving a project, affects all other sections.
                 let path = self.path_in_root(&format!("{PEER_GROUP}/{}", section.section));
-                let mut document = document(section.home.scope, &path, true.into());
+                let mut document = new_document(section.scoped_kind.scope, &path, true.into());
                 document.insert(section.section.to_owned(), value);
                 documents.push(document);
             } else {
-                let index = if section.home.scope == Scope::Group { 2 } else { 3 };
+                let index = if section.scoped_kind.scope == Scope::Group { 2 } else { 3 };
                 documents[index].insert(section.section.to_owned(), value);
             }
         }
         documents
     }
 
-    /// The path of something in the new group.
+    /// The path of `name` in the new group.
     fn path_in_root(&self, name: &str) -> String {
         format!("{}/{name}", self.root)
     }
 
-    /// What is tested, and what is not, with the reason: kinds, and then fields.
+    /// Returns the trials to run, and the skipped ones with the reason: first kinds, then fields.
     pub(super) fn split_trials(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
         let (mut trials, mut untested) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
-        for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
+        for trial in kinds.chain(all_field_trials().filter(|_| self.attributes)) {
             let reason = match trial.field {
                 None => self.section_value(trial.section, SamplePhase::Create).err(),
                 Some(spec) => self.why_unchangeable(trial.section, spec),
@@ -208,13 +213,16 @@ impl TestSetup {
     /// The content of `section` in a document, with one field to change.
     ///
     /// # Errors
-    /// Why it is not tested.
+    /// The reason why the section is not tested.
     fn section_value(&self, section: Section, phase: SamplePhase) -> Result<Json, String> {
-        let changed_fields = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
-        let changing = changed_fields.filter(|spec| !section.identity.contains(&spec.name));
+        let changeable_specs =
+            section.table().specs().iter().filter(|spec| self.is_changeable(spec));
+        let changeable_fields =
+            changeable_specs.filter(|spec| !section.identity.contains(&spec.name));
         // Booleans first, because every service knows both values.
-        let changing = changing.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
-        let value = self.entry_value(section, changing, phase)?;
+        let field_to_change =
+            changeable_fields.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
+        let value = self.entry_value(section, field_to_change, phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
         if phase != SamplePhase::Remove {
             return Ok(value);
@@ -225,12 +233,12 @@ impl TestSetup {
         Ok(Json::Array(vec![entry.into()]))
     }
 
-    /// The content of an entry in which `changing` has the value of the phase, with the examples
-    /// that it needs.
+    /// The value of a section with one entry: the required fields with example values, and the field
+    /// to change with its value for `phase`.
     fn entry_value(
         &self,
         section: Section,
-        changing: Option<&Spec>,
+        field_to_change: Option<&Spec>,
         phase: SamplePhase,
     ) -> Result<Json, String> {
         let tier = lowest_tier(section);
@@ -249,27 +257,32 @@ impl TestSetup {
                 Ok(off_value)
             };
         }
-        let named = section.identity.iter().chain(section.required);
-        let named = named.filter_map(|name| section.table().get(name));
+        let required_names = section.identity.iter().chain(section.required);
+        let required_specs = required_names.filter_map(|name| section.table().get(name));
         // An identifying field of a higher tier has a default.
-        let named = named.filter(|spec| spec.field.available.tier <= self.tier);
+        let sent_specs = required_specs.filter(|spec| spec.field.available.tier <= self.tier);
         if !section.table().specs().iter().any(|spec| self.is_in_release(spec)) {
             return Err("is of a later release".to_owned());
         }
-        let with = changing.map(|spec| spec.name).or(section.identity.first().copied());
-        let mut fields = with.map(|name| section.example_siblings(name)).unwrap_or_default();
+        let example_field =
+            field_to_change.map(|spec| spec.name).or(section.identity.first().copied());
+        let mut fields =
+            example_field.map(|name| section.example_siblings(name)).unwrap_or_default();
         let mut specs = fields.keys().filter_map(|name| section.table().get(name));
         if specs.any(|spec| spec.field.secrecy() == Secrecy::Reference) {
             return Err("needs a secret".to_owned());
         }
-        for spec in named {
-            // Of two fields that exclude each other, one.
-            let mut others = fields.keys().map(|name| section.field(name).relations.not_with);
-            if fields.contains_key(spec.name) || others.any(|other| other == Some(spec.name)) {
+        for spec in sent_specs {
+            // Only one of two fields that exclude each other is set.
+            let mut excluded_names =
+                fields.keys().map(|name| section.field(name).relations.not_with);
+            if fields.contains_key(spec.name)
+                || excluded_names.any(|other| other == Some(spec.name))
+            {
                 continue;
             }
             let value = match spec.field.names {
-                // Another project than the one that names it.
+                // A project must not refer to itself.
                 Some(NamedObject::Project) => {
                     self.path_in_root(&format!("{PEER_GROUP}/archived")).into()
                 }
@@ -277,7 +290,7 @@ impl TestSetup {
             };
             fields.insert(spec.name.to_owned(), value);
         }
-        if let Some(spec) = changing {
+        if let Some(spec) = field_to_change {
             self.add_changed_field(section, spec, phase, &mut fields)?;
         }
         if fields.is_empty() {
@@ -289,8 +302,8 @@ impl TestSetup {
         })
     }
 
-    /// Adds to `fields` the value of `spec` in a phase, the fields that limit it, and those without
-    /// which it has no effect.
+    /// Adds the value of `spec` for `phase`, the fields that limit it, and the switches that it needs to
+    /// have an effect.
     fn add_changed_field(
         &self,
         section: Section,
@@ -323,7 +336,7 @@ impl TestSetup {
         spec.field.available.since.is_none_or(|since| since <= release)
     }
 
-    /// True if a change of the field alone is possible and visible.
+    /// True if the field can be changed alone and the change can be read back.
     fn is_changeable(&self, spec: &Spec) -> bool {
         let field = &spec.field;
         let is_two_valued = is_boolean(spec)
@@ -332,11 +345,11 @@ impl TestSetup {
         is_two_valued
             && field.accepted.includes(WriteRequest::Create)
             && field.read != Readback::IfPresent
-            && self.why_unfit(spec).is_none()
+            && self.why_untestable(spec).is_none()
     }
 
-    /// The value of a field in a phase: the first one at creation and at the end, the second in
-    /// between.
+    /// The value of a field in a phase: the second sample value in [`SamplePhase::Change`], else the
+    /// first.
     fn sample_value(&self, spec: &Spec, phase: SamplePhase) -> Result<Json, String> {
         match spec.field.names {
             Some(NamedObject::User) => {
@@ -351,9 +364,9 @@ impl TestSetup {
             None => {}
         }
         match spec.field.compare {
-            // A short name would be looked up among the existing branches.
+            // The service looks up a short name among the existing branches.
             Compare::Ref => return Ok("refs/heads/main".into()),
-            // A key of this run: the service may have given another one to somebody else.
+            // A key that is unique to this run: the service refuses a key that another user has.
             Compare::PublicKey => {
                 let random = STANDARD.encode(&digest::text_digest(&self.root)[..30]);
                 return Ok(format!("{KEY_START}{random}").into());
@@ -363,17 +376,17 @@ impl TestSetup {
         if spec.field.valid.starts_with_path {
             return Ok(serde_json::json!({"text": "{path}/*"}));
         }
-        let is_other = phase == SamplePhase::Change;
+        let is_changed = phase == SamplePhase::Change;
         if let Some([first, other]) = two_values(spec) {
-            return Ok(if is_other { other } else { first });
+            return Ok(if is_changed { other } else { first });
         }
         let example = &spec.schema["examples"][0];
         Ok(if example.is_null() { "selftest".into() } else { example.clone() })
     }
 }
 
-/// The scope, the section and the field for the container at a [`TestSetup::trial_path`].
-pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
+/// The scope, section and field that a [`TestSetup::trial_path`] encodes.
+pub(super) fn parse_trial_path(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTE_GROUP))?;
     let (noun, rest) = name.split_once('-')?;
     let (section, field) = rest.split_once('-')?;
@@ -381,13 +394,13 @@ pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     Some((scope, section, field))
 }
 
-/// The scope of a container in which sections are tried: its name starts with it.
-pub(super) fn scope_at(path: &str) -> Option<Scope> {
+/// The scope with which the name of a test container starts.
+pub(super) fn trial_scope(path: &str) -> Option<Scope> {
     let name = path.rsplit('/').next().and_then(|name| name.split('-').next());
     Scope::ALL.into_iter().find(|scope| Some(scope.noun()) == name)
 }
 
-/// Two values of a field that fit all other declarations, if there are two.
+/// Two values of a field that are valid with all other declarations; `None` if there are no two.
 fn two_values(spec: &Spec) -> Option<[Json; 2]> {
     if is_boolean(spec) {
         return Some([true.into(), false.into()]);
@@ -400,12 +413,12 @@ fn two_values(spec: &Spec) -> Option<[Json; 2]> {
         let mut words = words.iter().filter(|word| !word.is_null()).cloned();
         return Some([words.next()?, words.next()?]);
     }
-    let is_a = |name: &str| match &schema["type"] {
+    let has_type = |name: &str| match &schema["type"] {
         Json::Array(types) => types.iter().any(|kind| kind == name),
         kind => kind == name,
     };
     let example = &schema["examples"][0];
-    if is_a("integer") {
+    if has_type("integer") {
         let first = example.as_i64().or_else(|| schema["minimum"].as_i64())?;
         let maximum = schema["maximum"].as_i64().unwrap_or(i64::MAX);
         return Some([first.into(), if first < maximum { first + 1 } else { first - 1 }.into()]);
@@ -413,7 +426,7 @@ fn two_values(spec: &Spec) -> Option<[Json; 2]> {
     if spec.has_named_rows() {
         return Some([example.clone(), Json::Array(Vec::new())]);
     }
-    if is_a("string") && spec.field.nullable {
+    if has_type("string") && spec.field.nullable {
         let first = if example.is_null() { "selftest".into() } else { example.clone() };
         return Some([first, Json::Null]);
     }
@@ -422,39 +435,39 @@ fn two_values(spec: &Spec) -> Option<[Json; 2]> {
 
 /// The type of a public key, and the first two of its 32 bytes.
 const KEY_START: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB";
-/// The group to share with, which also contains the sections tested separately.
+/// The group that others are shared with. It also contains the sections that are tested separately.
 const PEER_GROUP: &str = "peer";
 /// The group with a group or project for each field.
 const ATTRIBUTE_GROUP: &str = "attributes";
 
-/// Every kind in every scope, except the containers themselves, and what only top-level groups
-/// have: the groups of the test are below another one.
+/// Every kind in every scope, except the containers themselves and the sections that only top-level
+/// groups have: the test group is a subgroup.
 fn tested_sections() -> impl Iterator<Item = Section> {
     catalogue::all_sections()
         .filter(|section| section.shape != Shape::Container && !section.is_only_top_level())
 }
 
 /// Every field of every kind, except switches, which are tested as a whole.
-fn every_field() -> impl Iterator<Item = Trial> {
+fn all_field_trials() -> impl Iterator<Item = Trial> {
     let kinds = tested_sections().filter(|section| section.shape != Shape::Switch);
     kinds.flat_map(|section| {
         section.table().specs().iter().map(move |spec| Trial { section, field: Some(spec) })
     })
 }
 
-fn document(scope: Scope, path: &str, create: Json) -> Object {
+fn new_document(scope: Scope, path: &str, create: Json) -> Object {
     let fields = [("kind", scope.document().into()), ("path", path.into()), ("create", create)];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The lowest tier that has a kind.
+/// The lowest tier in which the kind of `section` is available.
 fn lowest_tier(section: Section) -> Tier {
-    let read_tier = match section.home.place {
+    let read_tier = match section.scoped_kind.place {
         ReadSource::List(operation) | ReadSource::Optional(operation) => operation.row().tier,
         _ => Tier::Free,
     };
     let delete_tier =
-        section.home.operations.delete.map_or(Tier::Free, |operation| operation.row().tier);
+        section.scoped_kind.operations.delete.map_or(Tier::Free, |operation| operation.row().tier);
     let fields = section.table().specs().iter().map(|spec| spec.field.available.tier);
     read_tier.max(delete_tier).max(fields.min().unwrap_or(Tier::Free))
 }
@@ -485,11 +498,12 @@ mod tests {
     fn every_kind_is_tried_where_the_service_has_it() {
         let (all, untested) = setup(Some("alice"), Tier::Ultimate).split_trials();
         let kinds: BTreeSet<_> =
-            tested_sections().map(|kind| (kind.home.scope, kind.section)).collect();
+            tested_sections().map(|kind| (kind.scoped_kind.scope, kind.section)).collect();
         let untested: BTreeSet<_> =
             untested.into_iter().map(|(left, _)| left.scope_and_section()).collect();
         let is_there = |of: &Section| of.only_edits() || of.names_any(NamedObject::Runner);
-        let there = tested_sections().filter(is_there).map(|kind| (kind.home.scope, kind.section));
+        let there =
+            tested_sections().filter(is_there).map(|kind| (kind.scoped_kind.scope, kind.section));
         assert_eq!(untested, there.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
         assert_eq!(all, &kinds - &untested);
@@ -520,9 +534,9 @@ mod tests {
         let (mut changed, mut unchanged) = setup.split_trials();
         changed.retain(|trial| trial.field.is_some());
         unchanged.retain(|(trial, _)| trial.field.is_some());
-        assert_eq!(changed.len() + unchanged.len(), every_field().count());
+        assert_eq!(changed.len() + unchanged.len(), all_field_trials().count());
         // The groups of the test are no top-level groups.
-        let of_top = every_field()
+        let of_top = all_field_trials()
             .filter(|trial| trial.field.unwrap().field.available.is_only_top_level())
             .count();
         // Most integrations need a secret.
@@ -538,7 +552,7 @@ mod tests {
             assert!(first != other && first == back, "{trial}");
             let (scope, section) = trial.scope_and_section();
             let of = (scope, section, trial.field.unwrap().name);
-            assert_eq!(attribute_at(&setup.trial_path(trial)), Some(of));
+            assert_eq!(parse_trial_path(&setup.trial_path(trial)), Some(of));
         }
     }
 

@@ -1,6 +1,6 @@
-//! The shared part of `plan`, `apply` and `drift`: it makes a plan for manifests and a service. A session is
-//! opened in steps (`opening`): `args` are the options, `source` is the service
-//! or a snapshot, `preflight` checks the token, `with_base` adds a base.
+//! The shared part of `plan`, `apply` and `drift`: makes a plan from manifests and a service.
+//! `opening` opens a session in steps: `args` are the options, `source` is the service or a snapshot,
+//! `preflight` checks the token, and `with_base` adds a base.
 
 mod args;
 mod opening;
@@ -47,15 +47,15 @@ pub(super) struct Session {
     roster: Roster,
     /// Containers that rules include but that are not in the saved plan; only guards use them.
     unplanned: Vec<Container>,
-    /// True if plans keep their parts, for the comparison with a saved one.
-    keeps_parts: bool,
+    /// True if a plan keeps the plan of each container, to compare it with a saved plan.
+    keeps_container_plans: bool,
     /// True if everything is selected.
     selects_all: bool,
     /// The acknowledgements.
     acknowledgements: Vec<Acknowledgement>,
     /// The day of the run.
     today: Date,
-    /// For reading.
+    /// Reads the live state.
     pub(super) observer: Observer,
     /// The settings of plans.
     pub(super) settings: plan::PlanSettings,
@@ -63,7 +63,7 @@ pub(super) struct Session {
     extent: Extent,
     /// The maximum number of projects that are read at the same time.
     pub(super) concurrency: usize,
-    /// The run, for reports.
+    /// The description of the run for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
     pub(super) recorder: Option<Arc<Recorder>>,
@@ -77,12 +77,15 @@ impl Session {
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan, CommandError> {
         let plan = Plan::from_roster(self.roster.clone());
-        let plan =
-            if self.keeps_parts { plan.with_container_plans() } else { plan.without_requests() };
+        let plan = if self.keeps_container_plans {
+            plan.with_container_plans()
+        } else {
+            plan.without_requests()
+        };
         self.plan_containers(plan, cx).await
     }
 
-    /// The same, for a plan that is going to be saved.
+    /// As [`Self::plan`], but keeps all requests, so that the plan can be saved.
     ///
     /// # Errors
     /// If all further requests would fail too.
@@ -92,16 +95,16 @@ impl Session {
 
     async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        // Only the client that sends requests to the service receives its limits.
+        // The recorder has its own client. Only the client that sends requests knows the limits.
         let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
         let client = recorder_client.unwrap_or_else(|| self.observer.client());
-        let each = containers.iter().copied();
-        let progress = Progress::for_reading(each, client, &cx.output);
+        let progress_containers = containers.iter().copied();
+        let progress = Progress::for_reading(progress_containers, client, &cx.output);
         self.unplanned.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
         let plan_container = async |container, mut live: Live| {
             let planned = match &self.session_base {
-                Some(compared) => compared.plan(self, container, &mut live).await?,
+                Some(base) => base.plan(self, container, &mut live).await?,
                 None => {
                     apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
                         .await?
@@ -140,7 +143,7 @@ impl Session {
     pub(super) async fn inspect(&self) -> Result<(Plan, Live), CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let inspected = Cell::new(None);
-        let each = async |container, mut live: Live| {
+        let inspect_container = async |container, mut live: Live| {
             let planned =
                 apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
                     .await?;
@@ -149,7 +152,7 @@ impl Session {
             inspected.set(Some((plan.into_sorted(&self.extent), live)));
             Ok(())
         };
-        self.observer.read_all(&containers, 1, each).await?;
+        self.observer.read_all(&containers, 1, inspect_container).await?;
         inspected.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 
@@ -198,7 +201,7 @@ pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifest
     Ok(Manifests { desired, includes, root, config })
 }
 
-/// Adds to `secrets` those that `manifests` refer to, also in rules.
+/// Adds the secrets and files that `manifests` refer to, including those in rules.
 fn add_manifest_secrets(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
     let declared = manifests.desired.containers.iter().flat_map(Container::secrets_and_files);
     let rule_values = manifests.includes.iter().flat_map(Includes::referenced_values);

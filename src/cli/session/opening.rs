@@ -71,7 +71,7 @@ impl<'a> SessionBuilder<'a> {
         })
     }
 
-    /// The same for manifests that are already loaded, without a base.
+    /// As [`Self::open`], for manifests that are already loaded, and without a base.
     ///
     /// # Errors
     /// If a selector matches nothing, or there is no service.
@@ -125,7 +125,7 @@ impl<'a> SessionBuilder<'a> {
             desired,
             roster,
             unplanned,
-            keeps_parts: select.saved.is_some(),
+            keeps_container_plans: select.saved.is_some(),
             selects_all: select.is_everything(),
             acknowledgements: acknowledged,
             today,
@@ -177,7 +177,7 @@ impl<'a> SessionBuilder<'a> {
         plan::PlanSettings {
             release: config.service.release,
             created: desired.creatable_except(is_held),
-            groups: GroupDeclarations::of(free),
+            groups: GroupDeclarations::from_containers(free),
             resend: self.changes.resend.clone(),
             holds,
             limits: guard_limits(config).0,

@@ -1,4 +1,4 @@
-//! The source of a session: a service, a snapshot, or a service of which a snapshot is taken.
+//! The source of a session: a service, a snapshot, or a service from which a snapshot is taken.
 
 use std::{
     path::{Path, PathBuf},
@@ -51,7 +51,7 @@ pub(in crate::cli) enum SessionSource<'w> {
     Service,
     /// The snapshot in this file.
     Snapshot(&'w Path),
-    /// A service of which a snapshot is taken.
+    /// A service from which a snapshot is taken.
     TakeSnapshot,
 }
 

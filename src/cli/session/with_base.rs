@@ -61,8 +61,8 @@ impl Session {
             None => (Base::Unknown, Config::default(), Vec::new()),
         };
         let (removals, reach) = guard_limits(&config);
-        self.settings.limits = stricter(self.settings.limits, removals);
-        self.extent.reach = stricter(self.extent.reach, reach);
+        self.settings.limits = stricter_limits(self.settings.limits, removals);
+        self.extent.reach = stricter_limits(self.extent.reach, reach);
         self.extent.ignores_drift = base_use.drift == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
@@ -188,7 +188,7 @@ fn missing_members(branch_desired: &Desired, base: &Desired) -> Roster {
 }
 
 /// The stricter of two limits.
-fn stricter(first: Limits, second: Limits) -> Limits {
+fn stricter_limits(first: Limits, second: Limits) -> Limits {
     Limits { count: first.count.min(second.count), share: first.share.min(second.share) }
 }
 

@@ -171,7 +171,7 @@ fn describe_estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) ->
 fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
     let is_approval = kind == ReportKind::Apply;
-    let counts = if is_approval { plan.counts() } else { Counts::of(plan.branch_steps()) };
+    let counts = if is_approval { plan.counts() } else { Counts::from_steps(plan.branch_steps()) };
     let changes = match to_do_text(&counts) {
         none if none.is_empty() => "no changes of this branch".to_owned(),
         to_do => {

@@ -4,7 +4,7 @@ use super::{change, draw_heading, fold};
 use crate::{
     plan::{
         Counts,
-        saved::{Difference, PlanComparison, Sealed, Sides, Stale},
+        saved::{Difference, PlanComparison, SealedPlan, Sides, Stale},
     },
     report::{
         Canvas, Line, Paint, Run, TextStyle,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A saved plan as the text of a plan.
-pub fn saved(sealed: &Sealed, style: TextStyle) -> String {
+pub fn saved(sealed: &SealedPlan, style: TextStyle) -> String {
     let no_secrets = Secrets::default();
     let mut canvas = Canvas::new(style, &no_secrets);
     let plan = &sealed.plan;
@@ -31,7 +31,7 @@ pub fn saved(sealed: &Sealed, style: TextStyle) -> String {
     let steps = plan.shown_steps();
     fold::draw_steps(&mut canvas, &steps);
     canvas.add_gap();
-    let counts = Counts::of(steps.iter());
+    let counts = Counts::from_steps(steps.iter());
     let to_do = Some(to_do_text(&counts)).filter(|text| !text.is_empty());
     let to_do = to_do.as_deref().unwrap_or("no changes");
     let text = format!("{to_do}; {}", count(counts.calls, "call"));
@@ -98,7 +98,7 @@ mod tests {
     use crate::text::is_unsafe;
 
     /// A saved plan with `text` in every place for free text.
-    fn sealed(text: &str) -> Sealed {
+    fn sealed(text: &str) -> SealedPlan {
         let origin = json!({"file": text, "line": 1, "column": 1, "layer": "project"});
         let side = |value: Json| json!({"is": "value", "value": value});
         let change = |after: Json| json!({"field": text, "before": side(json!([text])), "after": after, "origin": origin});

@@ -113,7 +113,7 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
     let mut plan = Plan::default();
     for project in &desired.containers {
         let live = live(project);
-        plan.add(project, plan::container(project, &live, &settings), live);
+        plan.add(project, plan::plan_container(project, &live, &settings), live);
     }
     plan.into_sorted(&Extent::default())
 }

@@ -25,7 +25,7 @@ use undrift::{
     page::{Pager, Rows},
     plan::{
         Policy,
-        saved::{Sealed, file_text},
+        saved::{SealedPlan, file_text},
     },
     secret::{Secret, Secrets},
     snapshot::{Offline, Snapshot},
@@ -207,7 +207,7 @@ impl Planner {
                 let brought = includes.include_from(desired, &mut roster);
                 desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);
-                settings.groups = GroupDeclarations::of(&desired.containers);
+                settings.groups = GroupDeclarations::from_containers(&desired.containers);
             }
             let plan = self.world.plan_beside(roster, &observer, &desired, &settings);
             Ok(serde_json::to_string(&plan.await.map_err(told)?).unwrap())
@@ -304,8 +304,8 @@ fn saved_plans_are_read_or_refused() {
             json["seal"] = seal;
             file_text(json).into_bytes()
         };
-        let checked = |saved: Sealed| saved.plan.check().map(|()| saved);
-        let saved = match Sealed::read(&bytes).and_then(checked) {
+        let checked = |saved: SealedPlan| saved.plan.check().map(|()| saved);
+        let saved = match SealedPlan::read(&bytes).and_then(checked) {
             Ok(saved) => saved,
             Err(why) => return assert!(!why.message.is_empty() && !why.help.is_empty()),
         };

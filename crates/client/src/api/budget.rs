@@ -63,10 +63,10 @@ impl Quota {
         let now = header_date(headers, "date").unwrap_or(local_time);
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
         let wait = Duration::from_secs(reset.checked_sub(now).filter(|wait| *wait > 0)?);
-        let a_minute = header_number(headers, "ratelimit-limit")?;
+        let limit_per_minute = header_number(headers, "ratelimit-limit")?;
         let remaining = header_number(headers, "ratelimit-remaining")?;
-        (a_minute > 0 && wait <= MAX_WAIT).then_some(Self {
-            per_minute: a_minute,
+        (limit_per_minute > 0 && wait <= MAX_WAIT).then_some(Self {
+            per_minute: limit_per_minute,
             remaining,
             reset_at: reset,
             reset_in: wait,

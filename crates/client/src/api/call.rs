@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::{
     Result,
     budget::{Completion, MINUTE, Quota, SendAt},
-    client::{ApiResponse, ClientSettings, Count},
+    client::{ApiResponse, CallCount, ClientSettings},
     error::{ApiError, ErrorKind},
     judge::{Judgement, request_id},
     limit::{BudgetSlot, Gate, Permit, header_date},
@@ -84,7 +84,7 @@ pub struct Freshness {
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     request_count: u64,
-    counts: BTreeMap<&'static str, Count>,
+    counts: BTreeMap<&'static str, CallCount>,
     /// The forbidden paths, until any request succeeds.
     forbidden_paths: BTreeSet<String>,
     has_succeeded: bool,
@@ -92,7 +92,7 @@ pub(super) struct Tally {
 
 impl Core {
     /// How often each operation was sent so far, by its id.
-    pub(super) fn counts(&self) -> BTreeMap<&'static str, Count> {
+    pub(super) fn counts(&self) -> BTreeMap<&'static str, CallCount> {
         self.tally().counts.clone()
     }
 
@@ -313,23 +313,23 @@ impl Core {
         unquotable: &QuoteRedactor,
     ) -> Judgement {
         let started = self.now();
-        let sent = tokio::select! {
+        let sending_result = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
             why = self.wait_for_abort(request.operation.again) => {
                 return Judgement::unanswered(SendOutcome::Lost, why);
             }
         };
-        let status = sent.as_ref().map_or(0, |response| response.status);
+        let status = sending_result.as_ref().map_or(0, |response| response.status);
         let duration = self.now().saturating_sub(started).as_millis();
         let operation = request.operation;
         // The arguments are evaluated only if this level is logged.
         tracing::debug!(
             operation = operation.id, method = %operation.method, path = request.path(), status, duration,
-            request_id = sent.as_ref().ok().and_then(|response| request_id(&response.headers)),
+            request_id = sending_result.as_ref().ok().and_then(|response| request_id(&response.headers)),
             "request"
         );
-        match sent {
+        match sending_result {
             Err(error) => {
                 let outcome = match (error.failure, error.phase) {
                     (TransportError::Tls, _) => SendOutcome::Untrusted,

@@ -1,4 +1,4 @@
-//! The client that reads: single objects, and complete lists.
+//! The read-only client: reads single objects and complete lists.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// How often a list is read again if its answers contradict each other.
+/// How often a list is read again if its pages contradict each other.
 const REREADS: u32 = 2;
 
 /// The limits of a client, and its sources of time and randomness.
@@ -37,7 +37,7 @@ pub struct ClientSettings {
     pub in_flight: InFlight,
     /// How many requests the run may send, retries included.
     pub max_requests: Option<u64>,
-    /// The end of the time in which the run may send and wait, as a time of `clock`.
+    /// When the run must end, as a time of `clock`.
     pub deadline: Option<Duration>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ impl Default for ClientSettings {
 /// A successful answer.
 #[derive(Clone, Debug)]
 pub struct ApiResponse {
-    /// The status. A delete also succeeds with a 404: the object was absent already.
+    /// The HTTP status. 404 is a success for a delete: the object is already gone.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
@@ -80,17 +80,17 @@ impl ApiResponse {
 
 /// How often an operation was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct CallCount {
     /// Requests, retries included.
     pub calls: u64,
-    /// Requests that were sent again.
+    /// The number of them that were retries.
     pub retries: u64,
-    /// How many requests a minute the service allows of this operation alone.
+    /// The limit of requests per minute for this operation, if a response announced one.
     pub requests_per_minute: Option<u32>,
 }
 
 /// How often each operation was sent, by its id.
-pub type Counts = BTreeMap<&'static str, Count>;
+pub type Counts = BTreeMap<&'static str, CallCount>;
 
 /// Sends requests that read, and no others. Clones share all state.
 ///
@@ -119,8 +119,8 @@ pub struct ReadClient {
 }
 
 impl ReadClient {
-    /// A client of `service`. It removes the secrets in `secrets` from every error; the token must
-    /// be one of them.
+    /// Creates a client for `service`. Removes `secrets`, which must include the token, from every
+    /// error.
     pub fn new(
         service: ServiceAddress,
         transport: Arc<dyn Transport>,
@@ -158,8 +158,8 @@ impl ReadClient {
     }
 
     /// Estimates the minutes for the remaining `total_count - done_count` items, if the service
-    /// announced a limit. Assumes that each of them takes as many requests as the average done one
-    /// since `counts_before`. An operation with its own limit may decide.
+    /// announced a limit. Assumes as many requests for each as on average since `counts_before`. An
+    /// operation with its own limit may take longest.
     pub fn minutes_left(
         &self,
         counts_before: &Counts,
@@ -167,22 +167,22 @@ impl ReadClient {
         total_count: usize,
     ) -> Option<u64> {
         // Called after each step. Most services announce no limit.
-        let a_minute = self.requests_per_minute()?;
+        let user_limit = self.requests_per_minute()?;
         let (done, remaining_count) =
             (done_count as u64, total_count.saturating_sub(done_count) as u64);
         let (mut sent_since, mut longest_minutes) = (0_u64, 0);
         for (id, count) in self.counts() {
             let calls = count.calls - counts_before.get(id).map_or(0, |before| before.calls);
             sent_since += calls;
-            if let Some(a_minute) = count.requests_per_minute {
+            if let Some(operation_limit) = count.requests_per_minute {
                 let remaining_calls = calls.saturating_mul(remaining_count).checked_div(done)?;
                 longest_minutes =
-                    longest_minutes.max(count_minutes(remaining_calls, a_minute.into()));
+                    longest_minutes.max(count_minutes(remaining_calls, operation_limit.into()));
             }
         }
         Some(longest_minutes.max(count_minutes(
             sent_since.saturating_mul(remaining_count).checked_div(done)?,
-            a_minute,
+            user_limit,
         )))
     }
 
@@ -215,15 +215,15 @@ impl ReadClient {
         if requested.is_some() && found.is_some() && requested != found {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
-        self.with_keys(&request, answer, keys)
+        self.require_keys(&request, answer, keys)
     }
 
     /// Reads one object that may be absent; returns `None` if the service answers 200 with `null`
     /// (a push rule, reference 2, 4.6). An object must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`](super::ApiError), also if a key is missing or null, after a 404, and after
-    /// another success without a body.
+    /// [`ApiError`](super::ApiError), also if a key is missing or null, for a 404, and for any other
+    /// success without a body.
     pub async fn get_optional(
         &self,
         request: Request<Read>,
@@ -232,14 +232,14 @@ impl ReadClient {
         let request = request.keeping_also(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
-            (false, _) => self.with_keys(&request, answer, keys).map(Some),
+            (false, _) => self.require_keys(&request, answer, keys).map(Some),
             (true, 200) => Ok(None),
             (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
         }
     }
 
     /// Returns `answer` if its object has each of `keys`.
-    fn with_keys(
+    fn require_keys(
         &self,
         request: &Request<Read>,
         answer: ApiResponse,
@@ -270,8 +270,8 @@ impl ReadClient {
         self.read_all_pages(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
-    /// Reads all visible entries of a list that the service filters after paging. An entry that is
-    /// not in the list may still exist.
+    /// Reads all visible entries of a list that the service filters after splitting it into pages. An
+    /// entry that is missing may still exist.
     ///
     /// # Errors
     /// As of [`list_rows`](Self::list_rows).
@@ -284,8 +284,7 @@ impl ReadClient {
         .await
     }
 
-    /// Reads a list with a new pager, and again from the start if the answers contradict each
-    /// other.
+    /// Reads all pages of a list with a new pager. Starts again if pages contradict each other.
     async fn read_all_pages<T>(
         &self,
         request: &Request<Read>,
@@ -294,12 +293,12 @@ impl ReadClient {
     ) -> Result<T> {
         let mut rereads = 0;
         loop {
-            let once = async {
+            let attempt = async {
                 let mut pager = new_pager().map_err(|error| self.page_error(request, error))?;
-                while self.page(&mut pager).await?.is_some() {}
+                while self.read_page(&mut pager).await?.is_some() {}
                 finish(pager).map_err(|error| self.page_error(request, error))
             };
-            match once.await {
+            match attempt.await {
                 Err(error)
                     if matches!(error.page_error(), Some(PageError::Contradiction(_)))
                         && rereads < REREADS =>
@@ -321,13 +320,13 @@ impl ReadClient {
     /// [`ApiError`](super::ApiError). If the request failed, the same page may be requested again.
     /// If the page was refused ([`page_error`](super::ApiError::page_error)), the pager cannot be
     /// used any more.
-    pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>> {
+    pub async fn read_page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>> {
         let Some(request) = pager.next() else { return Ok(None) };
         let (headers, objects) = match self.call(&request).await {
             Err(error) if error.is_empty_list() => (HeaderMap::new(), Vec::new()),
             answer => {
                 let mut answer = answer?;
-                let Some(objects) = objects(answer.body.take()) else {
+                let Some(objects) = into_objects(answer.body.take()) else {
                     let problem = "something other than a list";
                     return Err(self.core.malformed(&request, &answer, problem));
                 };
@@ -356,7 +355,7 @@ impl ReadClient {
         }
     }
 
-    /// True if requests have ended, for any reason.
+    /// True if the run has ended for any reason, so no more requests are sent.
     pub fn has_ended(&self) -> bool {
         self.core.end_reason.borrow().is_some()
     }
@@ -366,13 +365,13 @@ impl ReadClient {
         matches!(*self.core.end_reason.borrow(), Some(ErrorKind::Interrupted))
     }
 
-    /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if
-    /// its deadline comes first.
+    /// Waits until `instant` on the client's clock. Returns `false` if the run ends or reaches its
+    /// deadline first.
     pub async fn wait_until(&self, instant: Duration) -> bool {
         self.core.sleep(instant.saturating_sub(self.clock().now())).await.is_ok()
     }
 
-    /// Waits until the run is over: it was ended, or its time is up.
+    /// Waits until the run ends or reaches its deadline.
     pub async fn wait_for_end(&self) {
         self.core.wait_for_abort(RetrySafety::Reads).await;
     }
@@ -383,7 +382,7 @@ impl ReadClient {
 }
 
 /// The objects of a list's body; `None` if it is not a list.
-fn objects(body: Json) -> Option<Vec<Object>> {
+fn into_objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
     let objects = items.into_iter().map(|item| match item {
         Json::Object(object) => Some(object),

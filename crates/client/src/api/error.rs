@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
-    message::{HTML_PAGE, NO_CERTIFICATE, NotFoundCause},
+    message::{CERTIFICATE_PAGE, HTML_PAGE, NotFoundCause},
     transport::{RequestPhase, SendError, TransportError},
 };
 use crate::{
@@ -178,7 +178,7 @@ impl ApiError {
         self.status() == Some(404)
     }
 
-    /// The thing that a 404 reports as absent.
+    /// The object that a 404 reports as absent.
     fn absence(&self) -> Option<NotFoundCause> {
         self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }
@@ -309,7 +309,7 @@ impl ApiError {
         }
     }
 
-    /// The next thing to do.
+    /// What to do next.
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.ending_error().0.kind {
             ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
@@ -379,7 +379,7 @@ impl ApiError {
             405 if rejection.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"
             }
-            400 if rejection.message == NO_CERTIFICATE => {
+            400 if rejection.message == CERTIFICATE_PAGE => {
                 "the service wants a client certificate: `--client-cert`"
             }
             400 if rejection.message.contains("is ambiguous") => {

@@ -28,7 +28,7 @@ pub struct Gate {
 
 #[derive(Debug)]
 struct GateState {
-    /// Nothing is sent before this, on the client's clock.
+    /// When the next request may be sent, as a time of the client's clock.
     opens_at: Duration,
     pace: Pace,
     budget: Budget,

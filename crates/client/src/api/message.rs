@@ -1,4 +1,4 @@
-//! The message in the body of a failure, and what a 404 reports as absent.
+//! The message in the body of a failure, and what a 404 reports as missing.
 
 use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json};
 
@@ -9,16 +9,16 @@ const MAX_MESSAGE: usize = 2048;
 pub(super) const HTML_PAGE: &str = "an HTML page";
 
 /// The message for a web page that asks for a client certificate.
-pub(super) const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
+pub(super) const CERTIFICATE_PAGE: &str = "an HTML page about the client's certificate";
 
-/// The thing that a 404 reports as absent.
+/// The object that a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotFoundCause {
-    /// The group or project; or the caller may not see it.
+    /// The group or project, which may also be hidden from the caller.
     Container(Scope),
-    /// The route; or the answer is not the service's own.
+    /// The route, or the answer does not come from the service itself.
     Route,
-    /// Nothing named: a licence, a flag or a setting hides it.
+    /// The response does not name what is missing: a licence, a flag or a setting hides it.
     Hidden,
     /// Something else, or the status is not 404.
     Other,
@@ -33,7 +33,7 @@ pub(super) fn read_failure(
     redact: impl Fn(&str) -> String,
 ) -> (String, NotFoundCause) {
     let json = serde_json::from_slice::<Json>(body).ok();
-    let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
+    let not_found_cause = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
         _ if status != 404 => NotFoundCause::Other,
         Some((Some(Json::String(message)), _))
             if message.eq_ignore_ascii_case("404 Project Not Found") =>
@@ -64,9 +64,9 @@ pub(super) fn read_failure(
         None => {
             let text = String::from_utf8_lossy(body);
             match text.trim_start().chars().next() {
-                // The one of nginx that asks for a client certificate.
+                // The page with which nginx asks for a client certificate.
                 Some('<') if text.contains("No required SSL certificate was sent") => {
-                    NO_CERTIFICATE.into()
+                    CERTIFICATE_PAGE.into()
                 }
                 Some('<') => HTML_PAGE.into(),
                 Some('{' | '[') => "incomplete JSON".into(),
@@ -78,11 +78,11 @@ pub(super) fn read_failure(
     let text = text
         .strip_prefix(&status.to_string())
         .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
-    (truncate_message(text).to_owned(), absence)
+    (truncate_message(text).to_owned(), not_found_cause)
 }
 
-/// True if `body` has one of the shapes of a refusal. Anything else may be the requested object
-/// with a wrong status, and may hold secrets that nothing recognises.
+/// True if `body` has one of the shapes of a refusal. Any other body may be the requested object with
+/// a wrong status, and may contain secrets that are not recognised.
 fn is_refusal_body(body: &Json) -> bool {
     match body {
         Json::Object(fields) => {
@@ -103,7 +103,7 @@ pub fn success_message(body: &Json) -> String {
     truncate_message(&mask_url(&to_safe_line(&join_texts(body)))).to_owned()
 }
 
-/// All texts of a body, however nested.
+/// Joins all texts of a body at any depth.
 fn join_texts(json: &Json) -> String {
     let (mut parts, separator): (Vec<_>, _) = match json {
         Json::Null => return String::new(),
@@ -118,7 +118,7 @@ fn join_texts(json: &Json) -> String {
             }
             (None, None) => {
                 let fields = object.iter().map(|(name, value)| match &**name {
-                    // The object as a whole.
+                    // A fault of the whole object, not of one field.
                     "base" => join_texts(value),
                     name => format!("{name}: {}", join_texts(value)),
                 });

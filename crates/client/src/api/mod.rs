@@ -43,12 +43,12 @@ mod write;
 mod tests;
 
 pub use call::Freshness;
-pub use client::{ApiResponse, ClientSettings, Count, Counts, ReadClient};
+pub use client::{ApiResponse, CallCount, ClientSettings, Counts, ReadClient};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
 pub use message::success_message;
 pub use pace::InFlight;
-pub use service::{ServiceAddress, ServiceError};
+pub use service::{ServiceAddress, ServiceAddressError};
 pub use transport::{
     BodyError, EncodedBody, FormPart, HttpOptions, HttpTransport, RequestPhase, SendError,
     SetupError, Transport, TransportError, WRITE_TIMEOUT, WireRequest, WireResponse,

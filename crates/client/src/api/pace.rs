@@ -187,15 +187,18 @@ impl Pace {
     /// Counts an answer, and ends the round if it was the last one.
     fn count_answer(&mut self) {
         self.round.answers += 1;
-        let below = self.limit < self.range.start;
-        let enough =
-            if below && self.round.failures == 0 { self.limit } else { self.sample_size() };
-        if self.round.answers < enough {
+        let is_below_range = self.limit < self.range.start;
+        let required_answers = if is_below_range && self.round.failures == 0 {
+            self.limit
+        } else {
+            self.sample_size()
+        };
+        if self.round.answers < required_answers {
             return;
         }
         let round = std::mem::take(&mut self.round);
         let slowness = round.ratio_sum / round.answers.saturating_sub(round.failures).max(1) as f64;
-        if below {
+        if is_below_range {
             self.set_limit(self.limit + 1);
         } else if slowness > MIN_SLOW_RATIO && self.limit > self.range.start {
             self.halve_limit(self.range.start);

@@ -11,9 +11,9 @@ pub struct ServiceAddress {
     base: Url,
 }
 
-/// Why a text is not a valid address. It never repeats the text, which may contain a password.
+/// The reason why an address is invalid. Never contains the address, which may include a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ServiceError {
+pub enum ServiceAddressError {
     /// Not a URL.
     #[error(
         "the address of the service is not a URL ({0}); write it like https://gitlab.example.org"
@@ -22,15 +22,15 @@ pub enum ServiceError {
     /// Neither https nor http.
     #[error("the address of the service must start with https://")]
     Scheme,
-    /// http to another machine than this one.
+    /// Plain http to another machine.
     #[error("the address of the service is plain http, which exposes the token; use https")]
     Plaintext,
-    /// A user name or a password.
+    /// The address contains a user name or password.
     #[error(
         "the address of the service must not hold a user name or password; the token comes from the environment or a file"
     )]
     UserInfo,
-    /// A `?` or a `#`.
+    /// The address contains `?` or `#`.
     #[error("the address of the service must not have a query or a fragment (`?` or `#`)")]
     Query,
 }
@@ -41,24 +41,25 @@ impl ServiceAddress {
     /// Plain http is allowed only to this machine, unless `allow_plaintext`.
     ///
     /// # Errors
-    /// [`ServiceError`] for anything else.
-    pub fn parse(text: &str, allow_plaintext: bool) -> Result<Self, ServiceError> {
-        let mut base = Url::parse(text.trim()).map_err(|e| ServiceError::NotUrl(e.to_string()))?;
+    /// [`ServiceAddressError`] for anything else.
+    pub fn parse(text: &str, allow_plaintext: bool) -> Result<Self, ServiceAddressError> {
+        let mut base =
+            Url::parse(text.trim()).map_err(|e| ServiceAddressError::NotUrl(e.to_string()))?;
         if !matches!(base.scheme(), "https" | "http") {
-            return Err(ServiceError::Scheme);
+            return Err(ServiceAddressError::Scheme);
         }
         if !base.username().is_empty() || base.password().is_some() {
-            return Err(ServiceError::UserInfo);
+            return Err(ServiceAddressError::UserInfo);
         }
         if base.query().is_some() || base.fragment().is_some() {
-            return Err(ServiceError::Query);
+            return Err(ServiceAddressError::Query);
         }
         let path = base.path().trim_end_matches('/');
         let path = path.strip_suffix("/api/v4").unwrap_or(path).trim_end_matches('/').to_owned();
         base.set_path(&path);
         let service = Self { base };
         if service.base.scheme() == "http" && !service.is_loopback() && !allow_plaintext {
-            return Err(ServiceError::Plaintext);
+            return Err(ServiceAddressError::Plaintext);
         }
         Ok(service)
     }
@@ -68,30 +69,30 @@ impl ServiceAddress {
         self.base.scheme() == "https"
     }
 
-    /// True if the address is one of this machine.
+    /// True if the address points to this machine.
     pub fn is_loopback(&self) -> bool {
         let host = self.base.host_str().unwrap_or_default();
         let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The URL of a request's target (path and query below `/api/v4`); `None` if a URL cannot
-    /// express it, as with a segment `..`.
+    /// The URL for `target`, a path and query below `/api/v4`. Returns `None` if parsing would change
+    /// the target, as with a segment `..`.
     pub(super) fn target_url(&self, target: &str) -> Option<Url> {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
         let path = format!("{}/api/v4{path}", self.base.path().trim_end_matches('/'));
-        // Faster than to parse the whole text: this happens for each request.
+        // Faster than parsing the whole URL again for each request.
         let mut url = self.base.clone();
         url.set_path(&path);
         url.set_query(query);
         (url.path() == path && url.query() == query).then_some(url)
     }
 
-    /// The id of the project that a `Location` header points to. The service may use another origin
-    /// for itself than this one; only the id is taken.
+    /// The id of the project that a `Location` header points to. The origin is ignored: the service may
+    /// use another name for itself.
     pub(super) fn project_id_in(&self, location: &str) -> Option<u64> {
         let url = self.base.join(location).ok()?;
         let path = url.path().strip_prefix(self.base.path().trim_end_matches('/'))?;
@@ -134,20 +135,23 @@ mod tests {
             assert_eq!(ServiceAddress::parse(text, false).unwrap().to_string(), parsed, "{text}");
         }
         let bad = [
-            ("", ServiceError::NotUrl("relative URL without a base".into())),
-            ("gitlab.example.org", ServiceError::NotUrl("relative URL without a base".into())),
-            ("https://", ServiceError::NotUrl("empty host".into())),
-            ("gitlab.example.org:8443", ServiceError::Scheme),
-            ("ftp://example.org", ServiceError::Scheme),
-            ("file:///etc/passwd", ServiceError::Scheme),
-            ("https://user@example.org", ServiceError::UserInfo),
-            ("https://:canary@example.org", ServiceError::UserInfo),
-            ("https://example.org?private_token=canary", ServiceError::Query),
-            ("https://example.org/#x", ServiceError::Query),
-            ("http://example.org", ServiceError::Plaintext),
-            ("http://localhost.example.org", ServiceError::Plaintext),
-            ("http://10.0.0.1", ServiceError::Plaintext),
-            ("http://128.0.0.1", ServiceError::Plaintext),
+            ("", ServiceAddressError::NotUrl("relative URL without a base".into())),
+            (
+                "gitlab.example.org",
+                ServiceAddressError::NotUrl("relative URL without a base".into()),
+            ),
+            ("https://", ServiceAddressError::NotUrl("empty host".into())),
+            ("gitlab.example.org:8443", ServiceAddressError::Scheme),
+            ("ftp://example.org", ServiceAddressError::Scheme),
+            ("file:///etc/passwd", ServiceAddressError::Scheme),
+            ("https://user@example.org", ServiceAddressError::UserInfo),
+            ("https://:canary@example.org", ServiceAddressError::UserInfo),
+            ("https://example.org?private_token=canary", ServiceAddressError::Query),
+            ("https://example.org/#x", ServiceAddressError::Query),
+            ("http://example.org", ServiceAddressError::Plaintext),
+            ("http://localhost.example.org", ServiceAddressError::Plaintext),
+            ("http://10.0.0.1", ServiceAddressError::Plaintext),
+            ("http://128.0.0.1", ServiceAddressError::Plaintext),
         ];
         for (text, error) in bad {
             let found = ServiceAddress::parse(text, false).unwrap_err();

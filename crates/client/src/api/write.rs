@@ -19,7 +19,7 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// Sends requests that write and, through [`reads`](Self::reads), requests that read.
+/// Sends requests that write and, through [`read_client`](Self::read_client), requests that read.
 #[derive(Clone, Debug)]
 pub struct WriteClient {
     reads: ReadClient,
@@ -33,7 +33,7 @@ impl WriteClient {
     }
 
     /// The client that reads.
-    pub const fn reads(&self) -> &ReadClient {
+    pub const fn read_client(&self) -> &ReadClient {
         &self.reads
     }
 

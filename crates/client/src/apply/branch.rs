@@ -95,13 +95,13 @@ async fn plan_branch_part(
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<Option<(ContainerPlan, Box<Container>)>> {
-    let mut branch_part = BranchPart::of(container, full_plan);
+    let mut branch_part = BranchPart::from_labels(container, full_plan);
     for _ in 0..MAX_ROUNDS {
         let BranchPart::Some(declared) = branch_part else { break };
         let mut plan = plan_with_answers(observer, &declared, live, settings).await?;
         // Compare the whole container, not the rest.
         base.label(&mut plan, &declared, live, settings);
-        match BranchPart::of(&declared, &plan) {
+        match BranchPart::from_labels(&declared, &plan) {
             BranchPart::Whole => return Ok(Some((plan, declared))),
             smaller => branch_part = smaller,
         }

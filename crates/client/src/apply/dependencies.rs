@@ -1,4 +1,4 @@
-//! The state of steps that other containers wait for, and the ids of created containers.
+//! The outcomes of steps that steps of other containers wait for, and the ids of created containers.
 
 use std::{
     cell::RefCell,
@@ -18,22 +18,24 @@ pub(super) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Tracks the `steps` that an edge of another container leads to.
+    /// Tracks each of the `steps` that a step of another container waits for.
     pub(super) fn new<'s>(
         steps: impl Iterator<Item = &'s Step> + Clone,
         created: CreatedContainers,
     ) -> Self {
-        let edges = steps.clone().flat_map(|step| {
-            let foreign = step.after.iter().filter(|edge| edge.address.path != step.address.path);
-            foreign.map(|edge| &edge.address)
+        let awaited_addresses = steps.clone().flat_map(|step| {
+            let foreign_edges =
+                step.after.iter().filter(|edge| edge.address.path != step.address.path);
+            foreign_edges.map(|edge| &edge.address)
         });
-        let mut ends: HashMap<_, _> = edges.map(|address| (address.clone(), None)).collect();
-        if !ends.is_empty() {
+        let mut outcomes: HashMap<_, _> =
+            awaited_addresses.map(|address| (address.clone(), None)).collect();
+        if !outcomes.is_empty() {
             let planned: HashSet<_> = steps.map(|step| &step.address).collect();
-            ends.retain(|address, _| planned.contains(address));
+            outcomes.retain(|address, _| planned.contains(address));
         }
         Self {
-            outcomes: RefCell::new(ends),
+            outcomes: RefCell::new(outcomes),
             created_ids: RefCell::new(created),
             step_ended: Notify::new(),
         }
@@ -41,8 +43,8 @@ impl Dependencies {
 
     /// Records the result of a step.
     pub(super) fn record_result(&self, result: &StepResult) {
-        if let Some(end) = self.outcomes.borrow_mut().get_mut(&result.address) {
-            *end = Some(result.outcome.is_success());
+        if let Some(outcome) = self.outcomes.borrow_mut().get_mut(&result.address) {
+            *outcome = Some(result.outcome.is_success());
             self.step_ended.notify_waiters();
         }
     }
@@ -57,13 +59,13 @@ impl Dependencies {
         self.created_ids.borrow().clone()
     }
 
-    /// True if the step at `address` succeeded: `None` if nobody waits for it, `Some(None)` if it
-    /// has not ended.
-    pub(super) fn step_state(&self, address: &Address) -> Option<Option<bool>> {
+    /// Whether the step at `address` succeeded: `None` if no step waits for it, `Some(None)` if it
+    /// has not ended yet.
+    pub(super) fn step_success(&self, address: &Address) -> Option<Option<bool>> {
         self.outcomes.borrow().get(address).copied()
     }
 
-    /// Waits until one of the steps ends.
+    /// Waits until any tracked step ends.
     pub(super) async fn wait_for_step_end(&self) {
         self.step_ended.notified().await;
     }

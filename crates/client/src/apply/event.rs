@@ -11,14 +11,14 @@ use crate::{
     field::Scope,
 };
 
-/// Something that happened while a plan was applied.
+/// An event while a plan is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A step is about to send its first call.
     Started {
         /// The object.
         address: Address,
-        /// What the step does to it.
+        /// The action of the step.
         action: Action,
     },
     /// A step ended, or will not be started.
@@ -27,7 +27,7 @@ pub enum Event {
     Verified {
         /// The container.
         container: Address,
-        /// What does not match.
+        /// The differences that remain.
         mismatches: Vec<Mismatch>,
     },
 }
@@ -66,7 +66,7 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
-    /// Whether the object now matches.
+    /// True if the object now matches its manifest.
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Done | Self::Already)
     }
@@ -82,7 +82,7 @@ impl StepOutcome {
         }
     }
 
-    /// Whether another run may succeed without any repair.
+    /// True if another run may succeed without a repair.
     fn may_succeed_later(&self) -> bool {
         match self {
             Self::Failed(cause) => cause.transient,
@@ -115,7 +115,7 @@ impl Mismatch {
         Self { address: step.address.clone(), fields, reason, help: None }
     }
 
-    /// What could not be read back.
+    /// A mismatch for an object that could not be read back.
     pub(super) const fn unread(address: Address, cause: Cause) -> Self {
         let reason = MismatchReason::Unreadable(cause);
         Self { address, fields: Vec::new(), reason, help: None }
@@ -163,7 +163,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Whether everything now matches.
+    /// True if everything now matches its manifest.
     pub fn is_complete(&self) -> bool {
         self.steps.iter().all(|step| step.outcome.is_success())
             && self.mismatches.is_empty()
@@ -171,7 +171,7 @@ impl Applied {
             && self.ended_by.is_none()
     }
 
-    /// Whether another run may finish something without any repair.
+    /// True if another run may complete something without a repair.
     pub fn is_worth_repeating(&self) -> bool {
         self.steps.iter().any(|step| step.outcome.may_succeed_later())
             || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())

@@ -55,10 +55,10 @@ pub(super) fn call_state(
 ) -> CallState {
     let creates = step.creates_container();
     // The container exists, and its contents are arriving.
-    if creates && index == 0 && plan.arrival().is_some() {
+    if creates && index == 0 && plan.import_state().is_some() {
         return CallState::Applied;
     }
-    if let Some(doubt) = plan.doubt(step) {
+    if let Some(doubt) = plan.unconfirmed_cause(step) {
         return CallState::Unknown(doubt);
     }
     let remaining = step_at(plan, &step.address);
@@ -228,10 +228,10 @@ pub(super) fn decide(
     state: CallState,
     history: LostCallHistory,
 ) -> LossVerdict {
-    let again = request.retry_safety();
+    let retry_safety = request.retry_safety();
     let state = if Bug::LostIsDone.is_planted() { CallState::Applied } else { state };
     let next_reread = REREAD_AFTER.get(history.rereads).copied();
-    match (state, again) {
+    match (state, retry_safety) {
         (CallState::Applied, _) => LossVerdict::Next,
         (CallState::Other, _) => LossVerdict::Other,
         // Another sending has the same effect.
@@ -296,7 +296,7 @@ mod tests {
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let left = |description: &str, variables: Json| {
             let live = json!({"settings": {"description": description}, "variables": variables});
-            plan::container(&shop, &live_container(&shop, &live), &settings)
+            plan::plan_container(&shop, &live_container(&shop, &live), &settings)
         };
         let before = left("old", json!([]));
         let [first, other] = &before.steps[..] else { panic!("{before:?}") };
@@ -368,7 +368,7 @@ mod tests {
             let declared = declared(value);
             let live = live_container(&declared, &json!({"variables": live}));
             let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-            plan::container(&declared, &live, &settings)
+            plan::plan_container(&declared, &live, &settings)
         };
         let step = now("a", json!([])).findings.steps.remove(0);
         let there = json!([{
@@ -395,7 +395,7 @@ mod tests {
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let now = plan::container(&shop, &live_container(&shop, &json!({})), &settings);
+        let now = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
         assert_eq!(creation_state(shop.scope, &step, 0, &now), CallState::Applied);
         let later = creation_state(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
@@ -409,7 +409,7 @@ mod tests {
         let Presence::Here(_, facts) = &mut live.presence else { panic!("it is there") };
         facts.import_state = Some(ImportState::Running);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let now = plan::container(&shop, &live, &settings);
+        let now = plan::plan_container(&shop, &live, &settings);
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let sends = vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit)];
         let (address, origin) = (shop.address(), shop.origin.clone());
@@ -432,7 +432,7 @@ mod tests {
         let step =
             Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, sends);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let now = plan::container(&shop, &live_container(&shop, &json!({})), &settings);
+        let now = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
         for index in [0, 1] {
             let call_state = call_state(shop.scope, &step, index, &now);
             assert!(matches!(call_state, CallState::Unknown(_)), "{index}: {call_state:?}");
@@ -457,7 +457,7 @@ mod tests {
                 })
             };
             let live = json!({"remote_mirrors": ids.iter().map(mirror).collect::<Vec<_>>()});
-            plan::container(&shop, &live_container(&shop, &live), settings)
+            plan::plan_container(&shop, &live_container(&shop, &live), settings)
         };
         let step = &planned(&[3], &sending).findings.steps[0];
         for (ids, expected) in [

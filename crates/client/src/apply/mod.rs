@@ -2,7 +2,7 @@
 //!
 //! In: the [approved](crate::plan::Approved) part of a plan, and the only client that writes. Out:
 //! a stream of [`Event`]s, and the result of each step. This module compares no fields and decides
-//! nothing that a plan decides. One pure function, [`plan::container`], determines what is left to
+//! nothing that a plan decides. One pure function, [`plan::plan_container`], determines what is left to
 //! do: before the writes, after them, and when an answer was lost. A step that comes out the same
 //! runs. One that is no longer needed was done by somebody else. Anything else means that the
 //! container changed meanwhile, and the step is skipped. A step counts as done only if the new plan
@@ -104,11 +104,11 @@ impl Apply<'_> {
                 }
             }
         }
-        if applied.ended_by.is_none() && !self.writer.reads().has_ended() {
+        if applied.ended_by.is_none() && !self.writer.read_client().has_ended() {
             let undone = self.find_undone(plan, &applied, dependencies.created_ids()).await;
             applied.mismatches.extend(undone);
         }
-        applied.interrupted = self.writer.reads().is_interrupted();
+        applied.interrupted = self.writer.read_client().is_interrupted();
         applied.mismatches.sort();
         // In the order of the plan: the sort is stable.
         applied.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
@@ -118,7 +118,7 @@ impl Apply<'_> {
     /// The live state from which `plan` was made, if it still counts as current.
     fn trusted_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p Live> {
         let live = plan.live(path)?;
-        let now = self.writer.reads().clock().now();
+        let now = self.writer.read_client().clock().now();
         (now < live.times.object.ended.saturating_add(self.trust_duration)).then_some(live)
     }
 }
@@ -135,7 +135,7 @@ pub async fn plan_with_answers(
 ) -> Result<ContainerPlan> {
     observer.fill_from_memory(container, live);
     loop {
-        let plan = plan::container(container, live, settings);
+        let plan = plan::plan_container(container, live, settings);
         if plan.questions.is_empty() {
             return Ok(plan);
         }

@@ -27,10 +27,11 @@ impl Apply<'_> {
         applied: &Applied,
         created: CreatedContainers,
     ) -> Vec<Mismatch> {
-        let done = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
-        let done: HashSet<_> = done.map(|step| &step.address).collect();
-        let undoing =
-            collect_undoing_steps(plan.steps().filter(|step| done.contains(&step.address)));
+        let done_steps = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
+        let done_addresses: HashSet<_> = done_steps.map(|step| &step.address).collect();
+        let undoing = collect_undoing_steps(
+            plan.steps().filter(|step| done_addresses.contains(&step.address)),
+        );
         let settings = PlanSettings { created, ..self.settings.clone() }.after_run();
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers_container(&container.path) && !container.is_watched;
@@ -57,7 +58,7 @@ impl Apply<'_> {
         let mut part = container.clone();
         part.lifecycle.unlisted_projects = None;
         part.sections.retain(|section| {
-            let is_object = matches!(section.section.home.place, ReadSource::Object);
+            let is_object = matches!(section.section.scoped_kind.place, ReadSource::Object);
             is_object || affected.contains_key(section.section.section)
         });
         let read = async {
@@ -90,7 +91,7 @@ impl Apply<'_> {
     }
 }
 
-/// Something that a step may undo in its container and below it.
+/// An effect that a step may undo in its container and below it.
 #[derive(PartialEq, Eq, Hash)]
 enum UndoneKey<'s> {
     /// Entries that the service adds to a new container.

@@ -45,11 +45,11 @@ impl Scan<'_> {
         let lookup = catalogue::container_lookup(scope);
         let Some(path) = raw.get(lookup.path).and_then(Json::as_str) else { return };
         let lower = path.to_lowercase();
-        let ends = lower.match_indices('/').map(|(at, _)| at).chain([lower.len()]);
-        let above: Vec<_> = ends.map(|end| &lower[..end]).collect();
+        let prefix_lengths = lower.match_indices('/').map(|(at, _)| at).chain([lower.len()]);
+        let ancestor_paths: Vec<_> = prefix_lengths.map(|end| &lower[..end]).collect();
         let mut is_wanted = false;
         for (glob, is_matched) in self.globs.iter().zip(&mut self.is_matched) {
-            if above.iter().any(|path| glob.matches(path)) {
+            if ancestor_paths.iter().any(|path| glob.matches(path)) {
                 (*is_matched, is_wanted) = (true, true);
             }
         }
@@ -168,7 +168,7 @@ impl Observer {
     ) -> Result<Vec<Object>> {
         let (container_kind, _) = catalogue::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
-        Ok(self.client.list_rows(list, container_kind.home.rows).await?.into_vec())
+        Ok(self.client.list_rows(list, container_kind.scoped_kind.rows).await?.into_vec())
     }
 
     /// The group or project at `path`, or at the path that it has now, with only the `wanted`

@@ -110,7 +110,7 @@ impl<'c> ProjectSearch<'_, 'c> {
         let (mut pages, mut hits, mut last) = (0, 0, None);
         let lookup = catalogue::container_lookup(Scope::Project);
         loop {
-            let objects = match self.observer.client.page(&mut pager).await {
+            let objects = match self.observer.client.read_page(&mut pager).await {
                 Ok(Some(objects)) => objects,
                 Ok(None) => return Ok(ListEnd::Stopped),
                 Err(error) if is_fatal(&error) => return Err(error),
@@ -206,8 +206,8 @@ impl Observer {
         let (path, read_at) = (lookup.path_in(raw).to_owned(), self.now());
         let (mut sections, mut lacking) = (BTreeMap::new(), Vec::new());
         for section in &container.sections {
-            let part = entries_in_object(section, raw);
-            match section.section.home.place {
+            let entries = entries_in_object(section, raw);
+            match section.section.scoped_kind.place {
                 ReadSource::Object => {
                     let table = section.section.table();
                     let names = section.names().filter(|name| {
@@ -217,19 +217,19 @@ impl Observer {
                     lacking.extend(names.into_iter().map(str::to_owned));
                 }
                 ReadSource::ListField(field) | ReadSource::ObjectField { field, .. }
-                    if part.is_none() =>
+                    if entries.is_none() =>
                 {
                     lacking.push(field.to_owned());
                 }
                 _ => {}
             }
-            sections.extend(part.map(|part| (section.section.section, part)));
+            sections.extend(entries.map(|part| (section.section.section, part)));
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
         // as complete.
         let has_lists = container.sections.iter().any(|s| {
-            matches!(s.section.home.place, ReadSource::List(_))
-                || s.section.home.absent_as == Absence::NotFound
+            matches!(s.section.scoped_kind.place, ReadSource::List(_))
+                || s.section.scoped_kind.absent_as == Absence::NotFound
         }) || container.lifecycle.unlisted_projects.is_some();
         if has_lists && !self.caller.is_administrator && facts.caller_level.is_none() {
             lacking.push(PERMISSIONS_FIELD.to_owned());
@@ -391,8 +391,8 @@ impl Observer {
 
     /// Why a container is not at its declared path.
     pub(super) async fn explain_absence(&self, container: &Container) -> Result<Presence> {
-        let home = self.live_path(&container.path).await?;
-        self.explain_absence_at(container, &home).await
+        let live_path = self.live_path(&container.path).await?;
+        self.explain_absence_at(container, &live_path).await
     }
 
     /// A container that was not found at `at` is missing only if the caller sees the namespace.
@@ -413,7 +413,7 @@ impl Observer {
 pub(crate) fn entries_in_object(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
     let names: BTreeSet<&str> = section.names().collect();
     let wanted = FieldSelection::Only(&names);
-    match section.section.home.place {
+    match section.section.scoped_kind.place {
         ReadSource::Object => {
             Some(LiveEntries::One(Some(section.section.read(raw, wanted).into())))
         }
@@ -509,7 +509,7 @@ mod tests {
             let address = ServiceAddress::parse("https://example.org", false).unwrap();
             let client =
                 ReadClient::new(address, service, Arc::default(), ClientSettings::default());
-            let moves = Arc::new(Moves::of(&[group.clone(), project.clone()]));
+            let moves = Arc::new(Moves::from_containers(&[group.clone(), project.clone()]));
             let observer = Observer::connect(client).await.unwrap().with_moves(moves);
             let live = observer.read_container(&project, id).await.unwrap();
             assert!(matches!(live.presence, Presence::Here(..)), "{id:?}: {:?}", live.presence);

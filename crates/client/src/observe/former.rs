@@ -1,4 +1,4 @@
-//! Finds groups and projects with former paths, and lists what is below such groups.
+//! Finds groups and projects that have former paths, and lists the content of such groups.
 //!
 //! Declared paths are translated into live ones. Below a group that this run renames, the live path
 //! starts with the group's former path. A project that left a path is found through the service's
@@ -62,9 +62,11 @@ impl Observer {
     /// The live path of a group or project with former paths.
     async fn locate_move(&self, declared_move: &Move) -> Result<String> {
         let Move { scope, path: declared, former } = declared_move;
-        let home = self.live_path(declared).await?;
-        if self.blocking_move(declared).await?.is_none() && self.exists_at(*scope, &home).await? {
-            return Ok(home);
+        let live_path = self.live_path(declared).await?;
+        if self.blocking_move(declared).await?.is_none()
+            && self.exists_at(*scope, &live_path).await?
+        {
+            return Ok(live_path);
         }
         let passing = former.iter().filter_map(|former| path_after_rename(former, declared));
         let passing = passing.filter(|path| self.moves.passing_group(path).is_some());
@@ -83,7 +85,7 @@ impl Observer {
                 }
             }
         }
-        Ok(home)
+        Ok(live_path)
     }
 
     /// The present path of the project that left `former`.
@@ -118,8 +120,8 @@ impl Observer {
         let first_occupant = self.moves.former_occupant(path);
         let mut occupant = first_occupant;
         while let Some(other) = occupant {
-            let home = self.live_path(&other.path).await?;
-            if !self.exists_at(other.scope, &home).await? {
+            let live_path = self.live_path(&other.path).await?;
+            if !self.exists_at(other.scope, &live_path).await? {
                 return Ok(first_occupant.map(|first| first.path.clone()));
             }
             occupant = self.moves.former_occupant(&other.path);
@@ -168,10 +170,10 @@ impl Observer {
 
     /// Finds a container at its declared path or at a former one.
     pub(super) async fn search_paths(&self, container: &Container) -> Result<FoundPath> {
-        let home = self.live_path(&container.path).await?;
+        let live_path = self.live_path(&container.path).await?;
         let blocking = self.blocking_move(&container.path).await?;
         let at_home = match blocking {
-            None => self.read_at_path(container, &home).await?,
+            None => self.read_at_path(container, &live_path).await?,
             Some(_) => FoundPath::Absent(self.explain_absence(container).await?),
         };
         let follows = blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
@@ -317,9 +319,10 @@ impl Observer {
         }
         let lookup = catalogue::container_lookup(Scope::Project);
         let list = target.addressed(exist::list_below(Scope::Project));
-        let all = self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
+        let live_projects =
+            self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
         let prefix = format!("{}/", path.to_lowercase());
-        Ok(split_fatal(all)?.map(|all| {
+        Ok(split_fatal(live_projects)?.map(|all| {
             let projects = all.iter().map(|raw| {
                 let (path, facts) = (lookup.path_in(raw), (lookup.facts)(raw));
                 // A project is declared, if at all, at the path without the deletion mark.

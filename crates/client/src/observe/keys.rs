@@ -61,7 +61,7 @@ pub(crate) fn add_section_keys<'c>(
     declared_names: &BTreeSet<&'c str>,
     keys: &mut BTreeSet<&'c str>,
 ) {
-    match section.home.place {
+    match section.scoped_kind.place {
         ReadSource::ListField(field) => drop(keys.insert(field)),
         ReadSource::ObjectField { field, sign } => keys.extend([field, sign]),
         ReadSource::Object => {
@@ -93,7 +93,7 @@ mod tests {
     /// Whatever is declared, a kind reads the same from the kept fields as from the whole object.
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
-        let in_object = |section: &Section| matches!(section.home.place, ReadSource::Object);
+        let in_object = |section: &Section| matches!(section.scoped_kind.place, ReadSource::Object);
         for section in catalogue::all_sections().filter(in_object) {
             let specs = section.table().specs();
             let live = |deprecated: bool, tier: Tier| -> Object {
@@ -116,10 +116,10 @@ mod tests {
                 cases.map(move |(empty, deprecated, tier)| (name, empty, deprecated, tier))
             }) {
                 let mut raw = live(deprecated, tier);
-                if section.home.scope == Scope::Project {
+                if section.scoped_kind.scope == Scope::Project {
                     raw.insert("empty_repo".into(), empty.into());
                 }
-                let (itself, _) = catalogue::container(section.home.scope);
+                let (itself, _) = catalogue::container(section.scoped_kind.scope);
                 let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
                 add_section_keys(section, &BTreeSet::from([name]), &mut keys);
                 let mut kept = raw.clone();

@@ -1,4 +1,4 @@
-//! What an observer remembers, so that it reads each object once.
+//! The objects that an observer remembers, so that it reads each only once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -223,10 +223,10 @@ impl Observer {
     ) -> Result<()> {
         let Presence::Here(target, facts) = &live.presence.clone() else { return Ok(()) };
         let (nested, flat): (Vec<_>, Vec<_>) =
-            sections.partition(|section| section.section.home.parent.is_some());
+            sections.partition(|section| section.section.scoped_kind.parent.is_some());
         let flat = flat.into_iter().filter_map(|section| {
-            let part = live.sections.remove(section.section.section);
-            let part = part.filter(|_| section.section.is_in_object() || !reads_lists);
+            let entries = live.sections.remove(section.section.section);
+            let part = entries.filter(|_| section.section.is_in_object() || !reads_lists);
             (part.is_some() || reads_lists).then_some((section, part))
         });
         let reads: Vec<_> = flat.collect();
@@ -244,7 +244,7 @@ impl Observer {
             self.insert_section(container, section, collection, live).await?;
         }
         for section in nested.into_iter().filter(|_| reads_lists) {
-            let Some(parent) = section.section.home.parent else { continue };
+            let Some(parent) = section.section.scoped_kind.parent else { continue };
             let collection = self.read_nested_section(container, section, parent, live).await?;
             self.insert_section(container, section, collection, live).await?;
         }

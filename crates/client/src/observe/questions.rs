@@ -54,8 +54,8 @@ impl Observer {
         for question in questions {
             match question {
                 ExtraFact::Inherited => {
-                    let home = self.live_path(&container.path).await?;
-                    live.levels_above = Some(self.inherited_levels(&home).await?);
+                    let live_path = self.live_path(&container.path).await?;
+                    live.levels_above = Some(self.inherited_levels(&live_path).await?);
                 }
                 ExtraFact::UsersWithAccess => {
                     let people =
@@ -76,8 +76,8 @@ impl Observer {
                     live.group_above = Some(self.group_above(&home).await?);
                 }
                 ExtraFact::EntriesAbove(name) => {
-                    let above = self.read_entries_above(container, name).await?;
-                    live.entries_above.insert(name, above);
+                    let entries_above = self.read_entries_above(container, name).await?;
+                    live.entries_above.insert(name, entries_above);
                 }
                 ExtraFact::VisibilitiesBelow => {
                     if let Presence::Here(target, _) = &live.presence {
@@ -136,7 +136,7 @@ impl Observer {
         container: &Container,
         live: &mut Live,
     ) -> Result<()> {
-        let mut named = BTreeSet::new();
+        let mut referenced_sections = BTreeSet::new();
         for section in &container.sections {
             let mut parts = section.section.table().specs().iter().flat_map(|spec| spec.parts);
             if !parts.any(|field| field.relations.names_entries.is_some()) {
@@ -147,12 +147,12 @@ impl Observer {
             let entries = entries.and_then(|entries| entries.entries().ok()).into_iter().flatten();
             let shown = entries.map(|entry| entry.fields.raw().clone());
             for fields in declared.chain(shown) {
-                named.extend(
+                referenced_sections.extend(
                     forms::referenced_entries(section.section, &fields).map(|(section, _)| section),
                 );
             }
         }
-        for name in named {
+        for name in referenced_sections {
             let entries = self.read_entry_ids(container, live, name).await?;
             live.names.insert_entries(name, entries);
         }
@@ -194,15 +194,16 @@ impl Observer {
     ) -> Result<Vec<(String, Arc<str>)>> {
         let mut above = Vec::new();
         let Some(group_section) = catalogue::section(Scope::Group, name) else { return Ok(above) };
-        let ReadSource::List(list) = group_section.home.place else { return Ok(above) };
+        let ReadSource::List(list) = group_section.scoped_kind.place else { return Ok(above) };
         for group in groups_above(&container.path) {
             let live = self.live_group_path(group).await?;
             let read = async || {
-                let request = group_section.home.list_request(list.request().arg("id", &live));
-                let rows = self.client.list_rows(request, group_section.home.rows).await?;
+                let request =
+                    group_section.scoped_kind.list_request(list.request().arg("id", &live));
+                let rows = self.client.list_rows(request, group_section.scoped_kind.rows).await?;
                 let nothing = BTreeSet::new();
                 let reader = group_section.reader(FieldSelection::Only(&nothing));
-                let rows = rows.iter().filter(|raw| !group_section.home.is_inherited(raw));
+                let rows = rows.iter().filter(|raw| !group_section.scoped_kind.is_inherited(raw));
                 let names = rows.map(|raw| group_section.name(reader.read(raw).fields.raw()));
                 Ok(names.collect::<Vec<_>>().into())
             };
@@ -222,8 +223,9 @@ impl Observer {
             let lookup = catalogue::container_lookup(scope);
             let list = target.addressed(list_below(scope));
             let wanted = KeyFilter::keys(["id", lookup.path, "visibility"]);
-            let all = split_fatal(self.list_all(scope, list, &wanted).await)?.unwrap_or_default();
-            contents.extend(all.iter().filter_map(|raw| {
+            let objects =
+                split_fatal(self.list_all(scope, list, &wanted).await)?.unwrap_or_default();
+            contents.extend(objects.iter().filter_map(|raw| {
                 Some((lookup.path_in(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
             }));
         }
@@ -255,8 +257,8 @@ impl Observer {
                     Err(cause) => return Ok(Err(cause)),
                 };
                 let direct = operation::MEMBER_LIST.request().arg("id", &path);
-                let home = self.live_path(&project.path).await?;
-                let mut levels = self.initial_levels(&home).await?;
+                let live_path = self.live_path(&project.path).await?;
+                let mut levels = self.initial_levels(&live_path).await?;
                 levels.extend(self.read_levels(direct).await?);
                 for share in shares {
                     let group = share.fields.raw().get("group").and_then(Json::as_str);
@@ -316,7 +318,7 @@ impl Observer {
     async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
-            // A group that does not exist yet starts with what counts above.
+            // A group that does not exist yet starts with the settings of the group above.
             let mut object =
                 match self.get_container_object(Scope::Group, group, &KeyFilter::All).await {
                     Err(error) if error.is_not_found() => Object::new(),
@@ -327,18 +329,20 @@ impl Observer {
             let is_unread = outer.is_empty() && group_of(group).is_some();
             let inherited = outer.get(constraints::SETTINGS_ABOVE).and_then(Json::as_object);
             let mut settings = inherited.cloned().unwrap_or_default();
-            let here = object.iter().filter(|(name, _)| {
+            let constraint_fields = object.iter().filter(|(name, _)| {
                 constraints::all_constraints().any(|row| row.by.field == **name)
             });
-            let here: Object = here.map(|(name, value)| (name.clone(), value.clone())).collect();
+            let here: Object =
+                constraint_fields.map(|(name, value)| (name.clone(), value.clone())).collect();
             settings.insert(group.to_lowercase(), here.into());
             object.insert(constraints::SETTINGS_ABOVE.to_owned(), settings.into());
             for row in constraints::all_constraints().filter(|row| row.every) {
                 let (name, key) = (&row.by.field, row.deciding_groups_key());
-                let is_here = object.get(name) == Some(&Json::Bool(true));
-                let above = outer.get(&key).and_then(Json::as_array).into_iter().flatten();
-                let here = is_here.then(|| group.into());
-                let groups: Vec<Json> = here.into_iter().chain(above.cloned()).collect();
+                let is_set = object.get(name) == Some(&Json::Bool(true));
+                let groups_above = outer.get(&key).and_then(Json::as_array).into_iter().flatten();
+                let own_group = is_set.then(|| group.into());
+                let groups: Vec<Json> =
+                    own_group.into_iter().chain(groups_above.cloned()).collect();
                 if groups.is_empty() && is_unread {
                     object.remove(name);
                 } else if !groups.is_empty() {
@@ -354,8 +358,8 @@ impl Observer {
     /// The access levels in a group, with inherited ones, read once for each group.
     async fn levels_in_group(&self, group: &str) -> Result<InheritedLevels> {
         let read = async || {
-            let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
-            Ok(Arc::new(self.read_levels(all).await?))
+            let members_request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
+            Ok(Arc::new(self.read_levels(members_request).await?))
         };
         self.memory.group_levels.read(&group.to_lowercase(), read).await
     }

@@ -147,9 +147,9 @@ impl RosterReader<'_> {
         let paths =
             groups.iter().map(|group| catalogue::container_lookup(Scope::Group).path_in(group));
         let matching = paths.filter(|path| {
-            let home = self.observer.moves.declared_path(path).to_lowercase();
+            let declared_path = self.observer.moves.declared_path(path).to_lowercase();
             let mut globs = self.query.globs.iter().filter(|(of, _)| *of == scope);
-            globs.any(|(_, glob)| exist::may_match_in(glob, &home))
+            globs.any(|(_, glob)| exist::may_match_in(glob, &declared_path))
         });
         Ok(matching.map(str::to_owned).collect())
     }

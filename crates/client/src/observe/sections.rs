@@ -46,16 +46,17 @@ impl Observer {
         let parent_entries = self.entries_of(kind, container, (&target, &facts), live).await?;
         let ids = entry_ids(kind, container, &parent_entries);
         live.names.insert_entries(parent.section, ids);
-        let all = match parent_entries.entries() {
+        let all_parents = match parent_entries.entries() {
             Ok(all) => all,
             Err(cause) => return Ok(LiveEntries::Unreadable(cause.clone())),
         };
-        let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
-        let named: Vec<_> = named.map(|named| named.value).collect();
-        let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
-        let renames = Renames::with(kind, container, all);
+        let parent_fields =
+            section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
+        let parent_values: Vec<_> = parent_fields.map(|named| named.value).collect();
+        let names: BTreeSet<_> = parent_values.iter().filter_map(Value::text).collect();
+        let renames = Renames::with(kind, container, all_parents);
         let mut parents: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for entry in without_copies(kind, container, all) {
+        for entry in without_copies(kind, container, all_parents) {
             let Some(id) = kind.id_of(entry) else { continue };
             let before = calls::preparatory_calls(kind, entry, &target, self.caller.id);
             live.names.insert_preceding_calls(parent.section, id, before);
@@ -86,8 +87,9 @@ impl Observer {
         parents: &[ParentId],
     ) -> Result<LiveEntries> {
         let names = section.names().collect();
-        let home = section.section.home;
-        let sees_all = self.caller.is_administrator || facts.caller_level >= Some(home.seen_from());
+        let scoped_kind = section.section.scoped_kind;
+        let sees_all =
+            self.caller.is_administrator || facts.caller_level >= Some(scoped_kind.seen_from());
         let reader = SectionReader {
             observer: self,
             kind: section.section,
@@ -97,8 +99,9 @@ impl Observer {
             sees_all,
         };
         let result = reader.read_entries(facts, parents).await;
-        let switched_off_cause =
-            home.closing_settings(facts).map(|off| explain_switched_off(section.section, off));
+        let switched_off_cause = scoped_kind
+            .closing_settings(facts)
+            .map(|off| explain_switched_off(section.section, off));
         match (result, switched_off_cause) {
             (Err(error), _) if is_fatal(&error) => Err(error),
             (Err(error), Some(off)) if error.is_forbidden() => Ok(LiveEntries::Unreadable(off)),
@@ -134,8 +137,8 @@ struct SectionReader<'a> {
 
 impl SectionReader<'_> {
     async fn read_entries(&self, facts: &Facts, parents: &[ParentId]) -> Result<LiveEntries> {
-        let home = self.kind.home;
-        Ok(match home.place {
+        let scoped_kind = self.kind.scoped_kind;
+        Ok(match scoped_kind.place {
             ReadSource::ObjectField { .. } => {
                 LiveEntries::Partial("it names something that the token cannot see".into())
             }
@@ -144,12 +147,12 @@ impl SectionReader<'_> {
                 LiveEntries::Partial(format!("it was not part of the {noun} object").into())
             }
             ReadSource::List(_) if !self.sees_all => {
-                let role = role_name(home.seen_from());
+                let role = role_name(scoped_kind.seen_from());
                 let why =
                     format!("the token's role is below {role}, so the list may be incomplete");
                 LiveEntries::Partial(why.into())
             }
-            ReadSource::List(op) => match home.parent {
+            ReadSource::List(op) => match scoped_kind.parent {
                 Some(parent) => self.read_lists_of_parents(parent, op, parents).await?,
                 None => self.read_list(op).await?,
             },
@@ -191,7 +194,7 @@ impl SectionReader<'_> {
             if let Some(mistyped) = self.check_types(&rows) {
                 return Ok(mistyped);
             }
-            let direct = rows.into_iter().filter(|raw| !self.kind.home.is_inherited(raw));
+            let direct = rows.into_iter().filter(|raw| !self.kind.scoped_kind.is_inherited(raw));
             entries.extend(direct.map(|raw| reader.read(&parent.add_parent(raw, name, *id))));
         }
         Ok(LiveEntries::Within(entries))
@@ -204,16 +207,19 @@ impl SectionReader<'_> {
         kind: Section,
         request: Request<Read>,
     ) -> Result<Option<Vec<Object>>> {
-        let (home, client) = (kind.home, &self.observer.client);
-        let Some(field) = home.within else {
+        let (scoped_kind, client) = (kind.scoped_kind, &self.observer.client);
+        let Some(field) = scoped_kind.within else {
             return Ok(Some(
-                client.list_rows(home.list_request(request), home.rows).await?.into_vec(),
+                client
+                    .list_rows(scoped_kind.list_request(request), scoped_kind.rows)
+                    .await?
+                    .into_vec(),
             ));
         };
         let answer = client.get_object(request, &["id"]).await?;
         let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
         let rows = rows.iter().map(|row| {
-            let mut keys = home.rows.keys.iter().chain(home.rows.other_keys);
+            let mut keys = scoped_kind.rows.keys.iter().chain(scoped_kind.rows.other_keys);
             row.as_object().filter(|row| keys.all(|key| row.contains_key(*key))).cloned()
         });
         Ok(rows.collect())
@@ -221,38 +227,38 @@ impl SectionReader<'_> {
 
     /// Reads a list to its end.
     async fn read_list(&self, op: Op<Read>) -> Result<LiveEntries> {
-        let (kind, section, home) = (self.kind, self.section, self.kind.home);
+        let (kind, section, home) = (self.kind, self.section, self.kind.scoped_kind);
         let reader = kind.reader(FieldSelection::Only(&self.names));
         let request = home.list_request(self.request(op));
-        let all = self.observer.client.list_rows(request, home.rows).await?;
-        if let Some(mistyped) = self.check_types(all.iter()) {
+        let rows = self.observer.client.list_rows(request, home.rows).await?;
+        if let Some(mistyped) = self.check_types(rows.iter()) {
             return Ok(mistyped);
         }
         let own_id = self.target.id.filter(|_| kind.traits.contains(&CollectionTrait::ListsItself));
         let mut details = match kind.detail.zip(home.operations.get) {
-            Some((detail, get)) => self.read_details(detail, get, &all).await?,
+            Some((detail, get)) => self.read_details(detail, get, &rows).await?,
             None => BTreeMap::new(),
         };
-        let mut parts = self.copy_parts(&all).await?;
+        let mut parts = self.copy_parts(&rows).await?;
         let mut positions = 0..;
-        let all = all.filter_map(|raw| {
+        let kept_entries = rows.filter_map(|raw| {
             let at = positions.next().unwrap_or_default();
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
             // Show inherited entries that the plan must report as a problem.
             let is_shown = kind.detail.is_some() && home.is_inherited(&raw) && {
                 let name = shown_name(kind, &raw);
-                let only = kind.exclusive_group(&name);
+                let exclusive_group = kind.exclusive_group(&name);
                 let mut others = section.entries.iter().filter(|other| other.key != name);
                 section.is_removed(&name)
-                    || only.is_some_and(|it| {
+                    || exclusive_group.is_some_and(|it| {
                         others.any(|other| kind.exclusive_group(&other.key) == Some(it))
                     })
             };
             let is_itself = own_id.is_some() && id_of(&raw) == own_id;
             ((is_shown || !home.is_inherited(&raw)) && !is_itself).then(|| reader.read(&raw))
         });
-        self.with_side_list(all).await.map(LiveEntries::Complete)
+        self.with_side_list(kept_entries).await.map(LiveEntries::Complete)
     }
 
     /// Reads the entries below those of `listed` that share a declared name, by their positions in
@@ -274,7 +280,7 @@ impl SectionReader<'_> {
         for at in positions.into_values().flatten() {
             let Some(id) = id_of(&listed[at]) else { continue };
             for (part, parent) in &below {
-                let ReadSource::List(op) = part.home.place else { continue };
+                let ReadSource::List(op) = part.scoped_kind.place else { continue };
                 let request = self.request(op).arg(parent.argument, id);
                 let rows = match split_fatal(self.rows_below(*part, request).await)? {
                     Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
@@ -295,7 +301,7 @@ impl SectionReader<'_> {
         get: Op<Read>,
         listed: &[Object],
     ) -> Result<BTreeMap<usize, Object>> {
-        let (section, home) = (self.section, self.kind.home);
+        let (section, home) = (self.section, self.kind.scoped_kind);
         let keys: BTreeSet<_> = section.present().map(|entry| &*entry.key).collect();
         let reads_all = self.names.iter().any(|name| detail.fields.contains(name));
         if !reads_all && !detail.fields.is_empty() {
@@ -322,13 +328,14 @@ impl SectionReader<'_> {
     /// Reads a single object.
     async fn read_optional(&self, op: Op<Read>, facts: &Facts) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
-        let (request, keys) = (self.request(op), kind.home.rows.keys);
-        let read = match kind.home.absent_as {
+        let (request, keys) = (self.request(op), kind.scoped_kind.rows.keys);
+        let read = match kind.scoped_kind.absent_as {
             Absence::Null => client.get_optional(request, keys).await,
             Absence::Never | Absence::NotFound => client.get_object(request, keys).await.map(Some),
         };
-        let shows_absence =
-            kind.home.absent_as == Absence::NotFound && self.sees_all && facts.tier >= kind.tier();
+        let shows_absence = kind.scoped_kind.absent_as == Absence::NotFound
+            && self.sees_all
+            && facts.tier >= kind.tier();
         let answer = match read {
             Err(error) if shows_absence && error.is_entry_missing() => None,
             read => read?,

@@ -212,7 +212,7 @@ impl SnapshotContents {
             .map(Err)
     }
 
-    /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
+    /// True if no container of `scope` exists at `path`: it is below a group with a complete list,
     /// or at the top level and the caller sees everything.
     fn is_known_absent(&self, scope: Scope, path: &str) -> bool {
         let path = path.to_lowercase();
@@ -220,8 +220,8 @@ impl SnapshotContents {
             return false;
         }
         let is_top = !path.contains('/') && scope == Scope::Group && self.sees_all();
-        let above = groups_above(&path).chain(is_top.then_some(""));
-        let mut rosters = above.map(|above| self.rosters.get(&(scope, above.to_owned())));
+        let parent_paths = groups_above(&path).chain(is_top.then_some(""));
+        let mut rosters = parent_paths.map(|above| self.rosters.get(&(scope, above.to_owned())));
         rosters.any(|roster| matches!(roster, Some(Ok(_))))
     }
 
@@ -248,22 +248,22 @@ impl SnapshotContents {
         if self.is_known_absent(Scope::Group, &root) {
             return Some(Err(missing_container(Scope::Group)));
         }
-        let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
-        let mut above = groups_above(&root)
+        let is_known_group = self.paths.contains_key(&(Scope::Group, root.clone()));
+        let mut ancestor_rosters = groups_above(&root)
             .filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
-        let ids = above.find(|_| is_there)?;
+        let ids = ancestor_rosters.find(|_| is_known_group)?;
         Some(Ok(self.object_rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
     /// The `ids` of objects below the group at `root`.
     fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
-        let below = ids.iter().copied().filter(|id| {
+        let ids_below = ids.iter().copied().filter(|id| {
             self.objects.get(&(scope, *id)).is_some_and(|thing| {
                 let path = thing.path.to_lowercase();
                 path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
             })
         });
-        below.collect()
+        ids_below.collect()
     }
 
     /// The known projects below the group at `root`, for a search.
@@ -291,8 +291,8 @@ impl SnapshotContents {
     /// The key under which an answer is stored: with the container's id, if known.
     pub(super) fn storage_key(&self, query: &Query) -> RequestKey {
         let id = query.scope.and_then(|scope| self.find_id(scope, query.container()));
-        let of = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
-        RequestKey { of, ..query.key.clone() }
+        let subject = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
+        RequestKey { of: subject, ..query.key.clone() }
     }
 
     fn recorded_answer(&self, query: &Query) -> LookupResult {
@@ -359,10 +359,10 @@ impl SnapshotContents {
 
     /// A question in words: the operation and the path of its container.
     fn describe(&self, question: &RequestKey) -> String {
-        let of = question.of.as_deref().unwrap_or_default();
+        let subject = question.of.as_deref().unwrap_or_default();
         let scope = Query::scope_of(&question.operation);
-        let path = scope.and_then(|scope| self.find_path(scope, of));
-        format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(of))
+        let path = scope.and_then(|scope| self.find_path(scope, subject));
+        format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(subject))
     }
 }
 

@@ -253,13 +253,15 @@ impl SnapshotFile<'_> {
         };
         for row in self.objects {
             let row = row.into_owned();
-            let what = format!("{} {}", row.scope.noun(), row.id);
+            let object_name = format!("{} {}", row.scope.noun(), row.id);
             if row.object.json()["id"].as_u64() != Some(row.id) {
-                return Err(LoadError::Invalid(format!("the object of {what} has another id")));
+                return Err(LoadError::Invalid(format!(
+                    "the object of {object_name} has another id"
+                )));
             }
             let at = (row.scope, row.path.to_lowercase());
-            insert_unique(&mut contents.paths, at, row.id, |_| what.clone())?;
-            insert_unique(&mut contents.objects, (row.scope, row.id), row, |_| what)?;
+            insert_unique(&mut contents.paths, at, row.id, |_| object_name.clone())?;
+            insert_unique(&mut contents.objects, (row.scope, row.id), row, |_| object_name)?;
         }
         for row in self.paths {
             let at = (row.scope, row.path.into_owned());
@@ -337,11 +339,11 @@ fn check_status(failure: ReadFailure) -> Result<ReadFailure, LoadError> {
 
 /// Describes a fault without quoting the file.
 fn describe_parse_error(error: &serde_json::Error) -> LoadError {
-    let what = match error.classify() {
+    let location = match error.classify() {
         serde_json::error::Category::Eof => "it ends too early".to_owned(),
         _ => format!("line {}, column {}", error.line(), error.column()),
     };
-    LoadError::Broken(what)
+    LoadError::Broken(location)
 }
 
 /// Writes no more than can be read.

@@ -47,7 +47,7 @@ impl Offline {
         };
         let path = contents.path_of(query);
         let nested_fields =
-            reduce::nested(query.op).filter_map(|(of, _)| Some((of, of.home.within?)));
+            reduce::nested(query.op).filter_map(|(of, _)| Some((of, of.scoped_kind.within?)));
         for (section, field) in nested_fields {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealing.unseal(section, &path, rows.take()) {
@@ -131,9 +131,10 @@ pub(super) fn failure_response(
 ) -> WireResponse {
     let mut headers = headers(head);
     // The address of the sandbox is not a URL.
-    let home = url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
-    let home = home.unwrap_or_default();
-    let location = failure.moved_to.map(|id| format!("{home}/api/v4/projects/{id}"));
+    let url_path =
+        url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
+    let base_path = url_path.unwrap_or_default();
+    let location = failure.moved_to.map(|id| format!("{base_path}/api/v4/projects/{id}"));
     for (name, value) in [("x-request-id", failure.request_id.clone()), ("location", location)] {
         let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
         headers.extend(value.map(|value| (HeaderName::from_static(name), value)));

@@ -31,7 +31,7 @@ pub(super) struct RequestKey {
     pub query: BTreeMap<String, String>,
 }
 
-/// The kind of thing that a request asks for.
+/// The kind of object that a request reads.
 pub(super) enum QuerySubject<'q> {
     /// A group or project by itself.
     Object(Scope),
@@ -56,9 +56,9 @@ impl Query {
     pub(super) fn read(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let parts: Vec<String> = path.split('/').map(decode_segment).collect::<Option<_>>()?;
-        let fits = read_operations().filter(|op| matches_path(op.row(), &parts));
+        let matching_operations = read_operations().filter(|op| matches_path(op.row(), &parts));
         // `/members/all` is an operation of its own, not a member of that name.
-        let op = fits.max_by_key(|op| fixed_segment_count(op.row()))?;
+        let op = matching_operations.max_by_key(|op| fixed_segment_count(op.row()))?;
         let scope = scope_of(op.row());
         let (mut container_key, mut arguments) = (None, BTreeMap::new());
         for (name, value) in op.row().path.split('/').zip(parts) {
@@ -79,7 +79,7 @@ impl Query {
         self.key.of.as_deref().unwrap_or_default()
     }
 
-    /// Whether its operation is `op`.
+    /// True if the operation of the query is `op`.
     pub(super) fn is_operation(&self, op: Op<Read>) -> bool {
         self.op.row() == op.row()
     }
@@ -89,7 +89,7 @@ impl Query {
         self.key.arguments.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// The kind of thing that the request asks for.
+    /// The kind of object that the request reads.
     pub(super) fn subject(&self) -> QuerySubject<'_> {
         let query = &self.key.query;
         let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
@@ -133,14 +133,15 @@ fn scope_of(row: &Operation) -> Option<Scope> {
 
 /// All operations that read.
 fn read_operations() -> impl Iterator<Item = Op<Read>> {
-    let all = operation::OPERATIONS.iter().chain(catalogue::registry().described_operations());
-    all.filter_map(|op| match op {
+    let all_operations =
+        operation::OPERATIONS.iter().chain(catalogue::registry().described_operations());
+    all_operations.filter_map(|op| match op {
         AnyOp::Read(op) => Some(*op),
         AnyOp::Write(_) => None,
     })
 }
 
-/// Whether a path with these segments may belong to `row`.
+/// True if a path with these segments may belong to `row`.
 fn matches_path(row: &Operation, parts: &[String]) -> bool {
     row.path.split('/').count() == parts.len()
         && row.path.split('/').zip(parts).all(|(name, part)| name.starts_with(':') || name == part)

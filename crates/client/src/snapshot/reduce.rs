@@ -136,11 +136,11 @@ impl Reducer {
             }
         }
         for section in catalogue::sections(scope) {
-            match section.home.place {
+            match section.scoped_kind.place {
                 ReadSource::Object => reduced.extend(self.reduce_entry(section, &path, raw)?),
                 ReadSource::ListField(field) | ReadSource::ObjectField { field, .. } => {
                     reduced.extend(self.reduce_field(section, &path, raw, field)?);
-                    if let ReadSource::ObjectField { sign, .. } = section.home.place
+                    if let ReadSource::ObjectField { sign, .. } = section.scoped_kind.place
                         && let Some(value) = raw.get(sign)
                     {
                         reduced.entry(sign).or_insert_with(|| strip_values(value));
@@ -223,13 +223,14 @@ impl Reducer {
         if let Some(section) = section_of(op) {
             return self.reduce_entry(section, path, raw);
         }
-        let mut within = Object::new();
-        for (section, field) in nested(op).filter_map(|(of, _)| Some((of, of.home.within?))) {
-            within.extend(self.reduce_field(section, path, raw, field)?);
-            within.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
+        let mut nested_fields = Object::new();
+        for (section, field) in nested(op).filter_map(|(of, _)| Some((of, of.scoped_kind.within?)))
+        {
+            nested_fields.extend(self.reduce_field(section, path, raw, field)?);
+            nested_fields.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
         }
-        if !within.is_empty() {
-            return Ok(within);
+        if !nested_fields.is_empty() {
+            return Ok(nested_fields);
         }
         let listed_fields = FIELDS_WITHOUT_KIND.iter().find(|(other, _)| other.row() == op.row());
         let mut keys: BTreeSet<&str> =
@@ -248,10 +249,10 @@ impl Reducer {
     /// The kept part of an entry of `section`.
     fn reduce_entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
         let mut reduced = Object::new();
-        let (home, raw) = (section.home, &*section.flatten_detail(raw));
-        let extra = self.literals.extra_fields.get(&(home.scope, section.section));
+        let (scoped_kind, raw) = (section.scoped_kind, &*section.flatten_detail(raw));
+        let extra = self.literals.extra_fields.get(&(scoped_kind.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
-        for name in extra.filter(|_| !matches!(home.place, ReadSource::Container)) {
+        for name in extra.filter(|_| !matches!(scoped_kind.place, ReadSource::Container)) {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
             reduced.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
@@ -276,10 +277,15 @@ impl Reducer {
             reduced.insert(live.to_owned(), value);
         }
         let copies = COPY_FIELDS.iter().filter(|_| section.allows_duplicates());
-        let handles = home.handle.iter().map(|handle| &handle.field);
-        let inherited = home.inherited.iter().map(|inherited| &inherited.field);
-        let needed = home.rows.keys.iter().chain(home.rows.other_keys).chain(section.looked_at);
-        for name in needed.chain(handles).chain(inherited).chain(copies) {
+        let address_fields = scoped_kind.handle.iter().map(|handle| &handle.field);
+        let inherited = scoped_kind.inherited.iter().map(|inherited| &inherited.field);
+        let needed = scoped_kind
+            .rows
+            .keys
+            .iter()
+            .chain(scoped_kind.rows.other_keys)
+            .chain(section.looked_at);
+        for name in needed.chain(address_fields).chain(inherited).chain(copies) {
             let mut specs = section.table().specs().iter();
             if let Some(value) = raw.get(*name)
                 && !specs.any(|spec| spec.field.live_name() == Some(name))
@@ -322,12 +328,12 @@ impl Reducer {
         if !may_be {
             return false;
         }
-        let key = (section.home.scope, path.to_owned(), section.section);
+        let key = (section.scoped_kind.scope, path.to_owned(), section.section);
         let is_identity = field.is_identity();
         let name = section.name(section.read(raw, FieldSelection::All).fields.raw());
         let mut declared = self.literals.plain_values.get(&key).into_iter().flatten();
         // Responses do not contain the parent.
-        let is_nested = section.home.parent.is_some();
+        let is_nested = section.scoped_kind.parent.is_some();
         !declared.any(|(entry, field, declared)| {
             let is_entry = entry
                 .strip_suffix(&*name)
@@ -374,10 +380,10 @@ fn readable_row(spec: &Spec, row: &Json) -> Json {
 
 /// The sections whose live entries `op` brings.
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
-    catalogue::all_sections().filter(move |section| match section.home.place {
+    catalogue::all_sections().filter(move |section| match section.scoped_kind.place {
         ReadSource::List(all) | ReadSource::Optional(all) => {
-            let one = section.detail.and(section.home.operations.get);
-            all == op || one == Some(op)
+            let detail_operation = section.detail.and(section.scoped_kind.operations.get);
+            all == op || detail_operation == Some(op)
         }
         ReadSource::Container
         | ReadSource::Object
@@ -388,12 +394,12 @@ fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
 
 /// The section whose live entries `op` reads and that is not a field of an object.
 pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
-    sections_of(op).find(|section| section.home.within.is_none())
+    sections_of(op).find(|section| section.scoped_kind.within.is_none())
 }
 
 /// The sections with parents whose live entries `op` reads.
 pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Parent)> {
-    sections_of(op).filter_map(|section| Some((section, section.home.parent?)))
+    sections_of(op).filter_map(|section| Some((section, section.scoped_kind.parent?)))
 }
 
 /// The response to `query` with the id of the parent in each entry, which distinguishes entries of
@@ -401,7 +407,7 @@ pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Pa
 pub(super) fn placed(query: &Query, mut raw: Object) -> Object {
     for (section, parent) in nested(query.op) {
         let id = Json::from(query.argument(parent.argument));
-        match section.home.within {
+        match section.scoped_kind.within {
             None => drop(raw.insert(parent.argument.to_owned(), id)),
             Some(field) => {
                 let rows = raw.get_mut(field).and_then(Json::as_array_mut).into_iter().flatten();

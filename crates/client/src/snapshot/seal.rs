@@ -46,7 +46,7 @@ struct DeclaredValues {
 impl DeclaredValues {
     /// The values of `section` in the container that is now at `path`.
     fn values_in(&self, section: Section, path: &str) -> &[(String, Json)] {
-        let key = (section.home.scope, path.to_owned(), section.section);
+        let key = (section.scoped_kind.scope, path.to_owned(), section.section);
         self.values.get(&key).map_or(&[], Vec::as_slice)
     }
 }
@@ -95,9 +95,9 @@ impl SealedField<'_> {
             (Compare::Location, Json::String(url)) => text::url_without_user(url).into(),
             _ => value.clone(),
         };
-        let scope = section.home.scope.noun();
-        let parent = section.home.parent.iter().map(|parent| &parent.argument);
-        let keys = section.home.rows.keys.iter().chain(parent);
+        let scope = section.scoped_kind.scope.noun();
+        let parent = section.scoped_kind.parent.iter().map(|parent| &parent.argument);
+        let keys = section.scoped_kind.rows.keys.iter().chain(parent);
         let identity: Vec<_> = keys.map(|key| raw.get(*key)).collect();
         serde_json::json!([scope, path, section.section, identity, spec.name, value])
     }
@@ -175,8 +175,8 @@ impl Unsealer {
                 });
                 let values: Vec<_> = values.collect();
                 for path in paths.iter().filter(|_| !values.is_empty()) {
-                    let of = (container.scope, path.clone(), section.section.section);
-                    declared.values.entry(of).or_default().extend(values.iter().cloned());
+                    let section_key = (container.scope, path.clone(), section.section.section);
+                    declared.values.entry(section_key).or_default().extend(values.iter().cloned());
                 }
             }
         }
@@ -266,7 +266,7 @@ impl Unsealer {
         if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
-        let keys = field.section.home.rows.keys.iter();
+        let keys = field.section.scoped_kind.rows.keys.iter();
         let identity = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
         let identity = identity.collect::<Vec<_>>().join("-");
         let url =

@@ -191,7 +191,7 @@ impl Recorder {
             Scope::Project => request.query("include_subgroups", true),
         };
         let request = request.keeping(self.reducer().wanted_keys(scope));
-        let roster = match self.client.list_rows(request, container_kind.home.rows).await {
+        let roster = match self.client.list_rows(request, container_kind.scoped_kind.rows).await {
             Ok(rows) => {
                 rows.iter().for_each(|row| self.add_object(scope, row, None));
                 Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
@@ -231,10 +231,12 @@ impl Recorder {
             },
             _ => match self.client.get_optional(query.request(), &[]).await {
                 Ok(answer) => {
-                    let one = answer.as_ref().and_then(|answer| answer.object());
-                    let one = one.map(|raw| placed(query, raw.clone()));
-                    let one = one.map(|raw| reducer.reduce_one(query.op, &path, &raw)).transpose();
-                    one.map(Recorded::one)
+                    let object = answer.as_ref().and_then(|answer| answer.object());
+                    let placed_object = object.map(|raw| placed(query, raw.clone()));
+                    let reduced_object = placed_object
+                        .map(|raw| reducer.reduce_one(query.op, &path, &raw))
+                        .transpose();
+                    reduced_object.map(Recorded::one)
                 }
                 Err(error) => Ok(Recorded::Failed(keep_failure(error)?)),
             },
@@ -274,10 +276,11 @@ impl Recorder {
         let groups: BTreeSet<_> = {
             let contents = self.contents();
             let rosters = contents.rosters.iter();
-            let below = rosters.filter(|((of, root), _)| *of == Scope::Group && !root.is_empty());
-            let below = below.flat_map(|(_, ids)| ids.iter().flatten().copied());
+            let group_rosters =
+                rosters.filter(|((of, root), _)| *of == Scope::Group && !root.is_empty());
+            let listed_ids = group_rosters.flat_map(|(_, ids)| ids.iter().flatten().copied());
             let managed = groups.iter().filter_map(|group| contents.find_id(Scope::Group, group));
-            below.chain(managed).collect()
+            listed_ids.chain(managed).collect()
         };
         let members = operation::GROUP_MEMBER_LIST_ALL;
         let members = groups.iter().map(|group| members.request().arg("id", group));
@@ -346,8 +349,8 @@ impl Recorder {
                 *has_whole_rows
             };
             if scope == Scope::Group && !has_whole_rows {
-                let each = rows.iter().skip(1).map(|(id, _)| get(&id.to_string()));
-                self.fetch_all(each.collect(), || {}).await?;
+                let requests = rows.iter().skip(1).map(|(id, _)| get(&id.to_string()));
+                self.fetch_all(requests.collect(), || {}).await?;
             }
         }
         Ok(())
@@ -393,7 +396,7 @@ impl Recorder {
             return Ok(None);
         };
         loop {
-            match self.client.page(&mut pager).await {
+            match self.client.read_page(&mut pager).await {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(pager.finish().ok()),
                 Err(error) => return keep_failure(error).map(|_| None),
@@ -419,15 +422,16 @@ impl Recorder {
             let Some(id) = contents.find_id(container.scope, &container.path) else { continue };
             for section in catalogue::sections(container.scope) {
                 let Some(request) = list_request(section, id) else { continue };
-                let home = section.home;
-                match (home.parent, section.detail.and(home.operations.get)) {
+                let scoped_kind = section.scoped_kind;
+                match (scoped_kind.parent, section.detail.and(scoped_kind.operations.get)) {
                     (None, _) if !only_nested => requests.push(request),
                     (None, Some(get)) => {
-                        let one = get.request().arg("id", id);
+                        let get_request = get.request().arg("id", id);
                         let rows = recorded_entries(&contents, section, id).into_iter();
-                        let one = rows
-                            .filter_map(|row| home.entry_request(one.clone(), row.as_object()?));
-                        requests.extend(one);
+                        let row_requests = rows.filter_map(|row| {
+                            scoped_kind.entry_request(get_request.clone(), row.as_object()?)
+                        });
+                        requests.extend(row_requests);
                     }
                     (Some(parent), _) if only_nested => {
                         let parent_kind = catalogue::section(container.scope, parent.section);
@@ -449,8 +453,10 @@ impl Recorder {
 
 /// The request for all entries of a section of the container with this `id`.
 fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
-    let (ReadSource::List(op) | ReadSource::Optional(op)) = section.home.place else { return None };
-    Some(section.home.list_request(op.request().arg("id", id)))
+    let (ReadSource::List(op) | ReadSource::Optional(op)) = section.scoped_kind.place else {
+        return None;
+    };
+    Some(section.scoped_kind.list_request(op.request().arg("id", id)))
 }
 
 /// The entries of a section of the container with this `id`, if they were read.

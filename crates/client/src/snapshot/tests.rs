@@ -13,7 +13,7 @@ use crate::{
     catalogue,
     desired::{Container, Desired, Unlisted, testing::container},
     digest::DigestKey,
-    export::{Excerpt, ExportBuilder, ExportSettings as Exporting, Values},
+    export::{Excerpt, ExportBuilder, ExportSettings as Exporting, SecretHandling},
     field::Scope,
     kind::{FieldSelection, Names, ReadSource, Section, Shape, Spec},
     live::{
@@ -110,7 +110,7 @@ fn raw(of: Section, name: &str, text: &str) -> Object {
 
 /// A declaration in which the field differs, or that has no such entry.
 fn declared(of: Section, name: &str) -> Container {
-    let path = if of.home.scope == Scope::Project { "acme/shop" } else { "acme" };
+    let path = if of.scoped_kind.scope == Scope::Project { "acme/shop" } else { "acme" };
     let mut sections = Object::new();
     let field = |name: &str| Some((name.to_owned(), example(of.table().get(name)?)?));
     let entry: Object = of.identity.iter().chain([&name]).filter_map(|name| field(name)).collect();
@@ -125,7 +125,7 @@ fn declared(of: Section, name: &str) -> Container {
             false => entry,
         },
     );
-    container(of.home.scope, path, &Json::Object(sections), Unlisted::Delete)
+    container(of.scoped_kind.scope, path, &Json::Object(sections), Unlisted::Delete)
 }
 
 /// Everything that leaves, by the way out.
@@ -141,11 +141,11 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     let is_name = of.identity.contains(&name);
     let secrets = if is_name { secrets } else { secrets.showing_credentials() };
     let mut out = planned(&declared, &live, &secrets);
-    for values in [Values::Plain, Values::Env, Values::None] {
+    for values in [SecretHandling::Plain, SecretHandling::Env, SecretHandling::None] {
         let settings =
             Exporting { values, ..Exporting::plain(caller(), DetectedRelease::NotRequested) };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
-        builder.add(of.home.scope, &declared.path, &live, &Names::default());
+        builder.add(of.scoped_kind.scope, &declared.path, &live, &Names::default());
         let left_out = format!("{:?}", builder.omitted_reads());
         let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
         out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
@@ -154,16 +154,16 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
         let (literals, secrets) = (DeclaredLiterals::collect(&Desired::default()), Arc::default());
         let reducer = Reducer { literals, secrets, key };
         let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
-        let kept = match of.home.place {
+        let kept = match of.scoped_kind.place {
             ReadSource::List(op) | ReadSource::Optional(op) => {
                 reducer.reduce_one(op, "acme/shop", raw)
             }
-            ReadSource::Object => reducer.reduce_object(of.home.scope, raw),
+            ReadSource::Object => reducer.reduce_object(of.scoped_kind.scope, raw),
             ReadSource::ListField(field) => {
-                reducer.reduce_object(of.home.scope, &within(field, json!([raw])))
+                reducer.reduce_object(of.scoped_kind.scope, &within(field, json!([raw])))
             }
             ReadSource::ObjectField { field, .. } => {
-                reducer.reduce_object(of.home.scope, &within(field, json!(raw)))
+                reducer.reduce_object(of.scoped_kind.scope, &within(field, json!(raw)))
             }
             ReadSource::Container => continue,
         };
@@ -177,7 +177,7 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
 fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'static str, String)> {
     let settings =
         PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default());
-    let plan = plan::container(declared, live, &settings);
+    let plan = plan::plan_container(declared, live, &settings);
     // Reports redact all that they show; names of entries have to be safe before.
     let names = plan.steps.iter().map(|step| &step.address);
     let names: String =
@@ -231,7 +231,7 @@ fn saved(
     let recording = Recording { secrets, key: None };
     let containers = std::slice::from_ref(declared);
     let plan = plan.into_sorted(&Extent::default());
-    SavedPlan::of(&plan, containers, made, recording).seal(None).to_text()
+    SavedPlan::from_plan(&plan, containers, made, recording).seal(None).to_text()
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// What to declare for an object.
+/// The declaration that an object should get.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The object.
@@ -84,7 +84,7 @@ impl Goal {
         }
     }
 
-    /// Whether it adds an entry to what `container` declares, and changes nothing.
+    /// True if it adds an entry to what `container` declares, and changes nothing.
     pub fn is_addition(&self, container: &Container) -> bool {
         let is_entry = matches!(self.change, GoalChange::Entry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
@@ -211,7 +211,7 @@ impl DriftCollector<'_> {
         self.selection.exclude.iter().any(|selector| selector.matches(address))
     }
 
-    /// Whether a selector for entries chooses an entry.
+    /// True if a selector for entries chooses an entry.
     fn is_chosen_by_entry(&self, address: &Address) -> bool {
         let mut entry_selectors =
             self.selection.only.iter().filter(|selector| selector.selects_entries());
@@ -381,9 +381,9 @@ impl DriftCollector<'_> {
         // One of several with the same name is listed with its handle.
         let same_name = names.get_key_value(listed_name).or_else(|| {
             listed_name.match_indices('@').find_map(|(at, _)| {
-                let named = names.get_key_value(&listed_name[..at])?;
+                let known_name = names.get_key_value(&listed_name[..at])?;
                 let handle = &listed_name[at + 1..];
-                named.1.iter().any(|live| live.address_text() == handle).then_some(named)
+                known_name.1.iter().any(|live| live.address_text() == handle).then_some(known_name)
             })
         });
         let Some((key, entries)) = same_name else {

@@ -95,8 +95,8 @@ impl Locator<'_> {
         };
         let key = self.section.section.to_owned();
         let entry_origin = self.entry.map(|entry| &entry.origin).filter(|origin| {
-            let is_here = origin.layer >= Layer::Group && origin.file == file.name;
-            is_here && self.section.shape == Shape::List
+            let is_in_file = origin.layer >= Layer::Group && origin.file == file.name;
+            is_in_file && self.section.shape == Shape::List
         });
         let declared = entry_origin.and_then(|origin| file.item(origin));
         let item = declared

@@ -25,7 +25,7 @@ pub(super) fn expression_kind(node: &Node) -> Option<&'static str> {
     kinds.find(|(names, _)| has_any_key(node, names)).map(|(_, kind)| kind)
 }
 
-/// Whether `node` is a mapping with one of these keys.
+/// True if `node` is a mapping with one of these keys.
 fn has_any_key(node: &Node, names: &[&str]) -> bool {
     names.iter().any(|name| node.get(name).is_some())
 }

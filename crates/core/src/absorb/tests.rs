@@ -47,7 +47,7 @@ impl World {
         let mut goals = Vec::new();
         for container in &before.containers {
             let live = here_reading(container, &self.live, FieldSelection::All);
-            let plan = plan::container(container, &live, &settings);
+            let plan = plan::plan_container(container, &live, &settings);
             let names = Names::default();
             let words =
                 Excerpt::from_live(container.scope, &container.path, &live, &names, &export)

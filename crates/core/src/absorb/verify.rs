@@ -16,7 +16,7 @@ use crate::{
     value::{self, Fields, Json, Value},
 };
 
-/// Whether `desired` declares the entry of `goal` as present.
+/// True if `desired` declares the entry of `goal` as present.
 pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
     let container = desired.container(&goal.container.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));

@@ -95,7 +95,7 @@ impl Acknowledgement {
         Ok(Self { guard, selector: at, max_objects: None, until: None, reason: None, origin: None })
     }
 
-    /// Whether `other` also acknowledges everything that this one does.
+    /// True if `other` also acknowledges everything that this one does.
     pub fn is_covered_by(&self, other: &Self) -> bool {
         fn is_no_higher<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
             other.is_none_or(|other| limit.is_some_and(|limit| limit <= other))
@@ -106,7 +106,7 @@ impl Acknowledgement {
             && is_no_higher(self.until, other.until)
     }
 
-    /// Whether its last day is before `today`. Then it acknowledges nothing.
+    /// True if its last day is before `today`. Then it acknowledges nothing.
     pub fn has_expired(&self, today: Date) -> bool {
         self.until.is_some_and(|until| until < today)
     }

@@ -39,7 +39,7 @@ impl Declared {
         self.find_field(name).map(|field| field.origin(self))
     }
 
-    /// Whether there is a field `name`.
+    /// True if there is a field `name`.
     pub fn contains_key(&self, name: &str) -> bool {
         self.find_field(name).is_some()
     }
@@ -85,11 +85,11 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
-        let within = fields.first().map(|(_, field)| field.origin.within.clone());
+        let common_layer = fields.first().map(|(_, field)| field.origin.within.clone());
         let (mut names, mut packer) = (Packer::default(), Packer::default());
         for (name, Sourced { value, origin }) in &fields {
             names.push_text(name.as_ref());
-            if within.as_ref() == Some(&origin.within) {
+            if common_layer.as_ref() == Some(&origin.within) {
                 packer.push_byte(0);
             } else {
                 packer.push_byte(origin.layer as u8 + 1);
@@ -107,7 +107,7 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
             })
         });
         // A copy, because the allocator leaves what it shrinks by less than half in its place.
-        Self { common_place: within, names, packed: packer.0.as_slice().into() }
+        Self { common_place: common_layer, names, packed: packer.0.as_slice().into() }
     }
 }
 

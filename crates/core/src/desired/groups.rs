@@ -29,7 +29,7 @@ type DeclaredSetting = (&'static GroupSetting, Option<Json>);
 
 impl GroupDeclarations {
     /// Collects the declarations of the groups among `containers` that the run may change.
-    pub fn of<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Self {
+    pub fn from_containers<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Self {
         let groups: Vec<_> = containers
             .into_iter()
             .filter(|of| of.scope == Scope::Group && !of.is_watched)
@@ -54,13 +54,13 @@ impl GroupDeclarations {
         Self { settings: Arc::new(declared), members: Arc::new(members), is_applied: false }
     }
 
-    /// Whether a group above `path` declares `user`, in lower case, as a member.
+    /// True if a group above `path` declares `user`, in lower case, as a member.
     pub fn has_member_above(&self, path: &str, user: &str) -> bool {
         groups_above(&path.to_lowercase())
             .any(|group| self.members.get(group).is_some_and(|members| members.contains(user)))
     }
 
-    /// Whether a group above `path` declares a setting of a constraint.
+    /// True if a group above `path` declares a setting of a constraint.
     pub fn has_setting_above(&self, path: &str) -> bool {
         groups_above(&path.to_lowercase()).any(|group| self.settings.contains_key(group))
     }
@@ -69,8 +69,8 @@ impl GroupDeclarations {
     pub fn replaces_values_below(&self, path: &str) -> bool {
         self.has_setting_above(path)
             && constraints::all_constraints().any(|row| {
-                let mut above = self.declarations_above(path, &row.by);
-                above.any(|(_, by)| by.is_some_and(|by| row.value_below(by).is_some()))
+                let mut outer_declarations = self.declarations_above(path, &row.by);
+                outer_declarations.any(|(_, by)| by.is_some_and(|by| row.value_below(by).is_some()))
             })
     }
 

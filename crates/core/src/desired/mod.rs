@@ -71,16 +71,16 @@ impl Desired {
         self.creatable_except(|_| false)
     }
 
-    /// The same, without those that `is_excluded` selects.
+    /// As [`Self::creatable`], without the containers that `is_excluded` selects.
     pub fn creatable_except(&self, is_excluded: impl Fn(&Address) -> bool) -> CreatedContainers {
-        let named: BTreeSet<_> =
+        let project_paths: BTreeSet<_> =
             self.containers.iter().flat_map(Container::named_projects).collect();
         let created = self.containers.iter().filter(|container| {
             matches!(container.create, CreationPolicy::Allowed(_))
                 && !container.is_watched
                 && !is_excluded(&container.address())
                 && (container.scope == Scope::Group
-                    || named.contains(&container.path.to_lowercase()))
+                    || project_paths.contains(&container.path.to_lowercase()))
         });
         created.map(|container| (container.scope, container.path.clone())).collect()
     }
@@ -245,7 +245,7 @@ impl Container {
         self.entries(section).next()?.fields.get(name)
     }
 
-    /// Whether its settings declare a name.
+    /// True if its settings declare a name.
     pub fn declares_name(&self) -> bool {
         self.entries(catalogue::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
     }
@@ -308,7 +308,7 @@ impl Container {
         })
     }
 
-    /// Whether its contents come from elsewhere, in the background, when it is created.
+    /// True if its contents are imported in the background when it is created.
     pub fn imports_contents(&self) -> bool {
         let create = match &self.create {
             CreationPolicy::Allowed(create) => create,
@@ -389,7 +389,7 @@ impl DeclaredSection {
         }
     }
 
-    /// Whether others manage `live`, which no entry declares.
+    /// True if others manage `live`, which no entry declares.
     pub fn is_managed_elsewhere(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
             let identity = self.section.identify(live.fields.raw());
@@ -403,7 +403,7 @@ impl DeclaredSection {
         self.entries.iter().filter(|entry| entry.state == EntryPresence::Present)
     }
 
-    /// Whether the entry `name` is declared as absent.
+    /// True if the entry `name` is declared as absent.
     pub fn is_removed(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.state == EntryPresence::Absent && entry.key == name)
     }
@@ -423,8 +423,10 @@ impl DeclaredSection {
     /// The effects of the declared values of a part of the container's own object, whether it
     /// differs or not.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
-        let Some(entry) =
-            self.entries.first().filter(|_| matches!(self.section.home.place, ReadSource::Object))
+        let Some(entry) = self
+            .entries
+            .first()
+            .filter(|_| matches!(self.section.scoped_kind.place, ReadSource::Object))
         else {
             return Vec::new();
         };

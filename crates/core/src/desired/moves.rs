@@ -19,7 +19,7 @@ use crate::{
 /// The groups and projects with declared former paths, including those that a run does not select.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
-    /// Those with former paths, by lower-case declared path.
+    /// The containers with former paths, by lower-case declared path.
     by_path: BTreeMap<String, Move>,
     /// Lower-case former paths, with the lower-case declared path of their container.
     moved_to: BTreeMap<String, String>,
@@ -72,7 +72,7 @@ fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<A
 
 impl Moves {
     /// The moves that `containers` declare.
-    pub fn of(containers: &[Container]) -> Self {
+    pub fn from_containers(containers: &[Container]) -> Self {
         let mut moved: Vec<_> = containers
             .iter()
             .filter(|container| !container.lifecycle.previously.is_empty())
@@ -137,15 +137,15 @@ impl Moves {
 
     fn intermediate_paths(&self) -> BTreeMap<String, Option<String>> {
         let mut intermediate = BTreeMap::<String, Option<String>>::new();
-        for (home, group) in self.by_path.iter().filter(|(_, of)| of.scope == Scope::Group) {
+        for (group_path, group) in self.by_path.iter().filter(|(_, of)| of.scope == Scope::Group) {
             let renamed =
                 group.former.iter().filter_map(|former| path_after_rename(former, &group.path));
             for path in renamed.map(|path| path.to_lowercase()) {
                 let is_free = !self.declares(&path) && !self.moved_to.contains_key(&path);
-                let group = Some(home.clone()).filter(|_| is_free);
-                let only = intermediate.entry(path).or_insert_with(|| group.clone());
-                if *only != group {
-                    *only = None;
+                let group = Some(group_path.clone()).filter(|_| is_free);
+                let first_group = intermediate.entry(path).or_insert_with(|| group.clone());
+                if *first_group != group {
+                    *first_group = None;
                 }
             }
         }
@@ -180,12 +180,12 @@ impl Moves {
         path.into()
     }
 
-    /// Whether no former paths are declared.
+    /// True if no former paths are declared.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }
 
-    /// Whether a manifest declares, or a rule includes, the project that is now at `path`, at this
+    /// True if a manifest declares, or a rule includes, the project that is now at `path`, at this
     /// or a later path.
     pub fn declares_project(&self, path: &str) -> bool {
         let path = self.canonical(path);
@@ -204,16 +204,18 @@ impl Moves {
             return None;
         }
         let path = path.to_lowercase();
-        let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
-        let groups = ends.into_iter().rev().filter_map(|end| self.by_path.get(&path[..end]));
+        let slash_positions: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
+        let groups =
+            slash_positions.into_iter().rev().filter_map(|end| self.by_path.get(&path[..end]));
         groups.into_iter().find(|group| group.scope == Scope::Group)
     }
 
     /// The declared paths of the groups below `path`, in lower case, that have former paths.
     pub fn groups_below(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
         let moves = self.by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
-        let below = moves.filter(move |(home, _)| groups_above(home).any(|group| group == path));
-        below.map(|(_, group)| &group.path)
+        let moves_below = moves
+            .filter(move |(moved_path, _)| groups_above(moved_path).any(|group| group == path));
+        moves_below.map(|(_, group)| &group.path)
     }
 
     /// The container that was at `path` and is declared elsewhere.
@@ -221,12 +223,12 @@ impl Moves {
         self.by_path.get(self.moved_to.get(&path.to_lowercase())?)
     }
 
-    /// Whether another container is declared at this former path.
+    /// True if another container is declared at this former path.
     pub fn is_reoccupied(&self, former: &str) -> bool {
         self.reoccupied.contains_key(&former.to_lowercase())
     }
 
-    /// Whether the container that is declared at a former path takes the name that matches this
+    /// True if the container that is declared at a former path takes the name that matches this
     /// path: it is created there without a declared name, or it comes from a path for which the
     /// same is true.
     pub fn takes_matching_name(&self, former: &str) -> bool {
@@ -322,10 +324,10 @@ impl Moves {
         Some(names)
     }
 
-    /// Whether a manifest declares the container that is at `path`, at this or a later path.
+    /// True if a manifest declares the container that is at `path`, at this or a later path.
     pub fn declares(&self, path: &str) -> bool {
-        let home = self.declared_path(path).to_lowercase();
-        self.declared_paths.binary_search_by_key(&home, |path| path.to_lowercase()).is_ok()
+        let declared_path = self.declared_path(path).to_lowercase();
+        self.declared_paths.binary_search_by_key(&declared_path, |path| path.to_lowercase()).is_ok()
     }
 
     /// The group that is renamed but not moved yet if a group exists at `path`.
@@ -400,7 +402,7 @@ mod tests {
                 former.iter().map(|path| testing::former_path(path)).collect();
             container
         };
-        Moves::of(&declared.iter().map(container).collect::<Vec<_>>())
+        Moves::from_containers(&declared.iter().map(container).collect::<Vec<_>>())
     }
 
     fn former(moves: &Moves, path: &str) -> Vec<String> {

@@ -107,7 +107,7 @@ pub(super) struct PackedValue<'p> {
 }
 
 impl PackedValue<'_> {
-    /// Whether it is neither a secret nor a file.
+    /// True if it is neither a secret nor a file.
     pub(super) const fn is_plain(&self) -> bool {
         matches!(self.tag, PLAIN_TAG | TEXT_TAG)
     }

@@ -20,10 +20,10 @@ pub const SECTION_KEY: &str = "\0";
 
 /// The declared values of `container`.
 pub fn declared_values(container: &Container) -> DeclaredValues {
-    let life = &container.lifecycle;
+    let lifecycle = &container.lifecycle;
     let former: Vec<_> = container.former_paths().collect();
-    let state = life.state.as_ref().map(|state| state.value);
-    let undeclared = life.unlisted_projects.as_ref().map(|policy| policy.value);
+    let state = lifecycle.state.as_ref().map(|state| state.value);
+    let undeclared = lifecycle.unlisted_projects.as_ref().map(|policy| policy.value);
     let creation = container.create.all_fields().map(Declared::values);
     let container_text =
         format!("{:?}", (container.is_watched, former, state, undeclared, creation));

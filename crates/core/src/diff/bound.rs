@@ -111,8 +111,8 @@ impl<'c> DiffContext<'c> {
             };
             let (setting, text, scope) = (&row.by.field, &row.text, self.target.scope);
             // This run lifts it in a group that declares another value.
-            let below = self.path_below_groups(row);
-            let lifted = self.groups.declarations_above(&below, &row.by);
+            let lowest_path = self.path_below_groups(row);
+            let lifted = self.groups.declarations_above(&lowest_path, &row.by);
             let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
             let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
             let mut groups = groups.iter();
@@ -131,13 +131,13 @@ impl<'c> DiffContext<'c> {
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
-        if !(section.is_unique_above() || gets_copies) || !self.has_group_above() {
+        if !(section.is_name_unique_above() || gets_copies) || !self.has_group_above() {
             return;
         }
         let Some(above) = self.live.entries_above.get(section.section) else {
             return findings.add_question(ExtraFact::EntriesAbove(section.section));
         };
-        let colliding = above.iter().filter(|(name, _)| section.collides(key, name));
+        let colliding = above.iter().filter(|(name, _)| section.collides_with_parent(key, name));
         step.effects.extend(colliding.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::Follows(group.section(section.section).entry(name))
@@ -181,8 +181,8 @@ impl<'c> DiffContext<'c> {
         if !self.is_decided_by_group(row) {
             return None;
         }
-        let below = self.path_below_groups(row);
-        let mut declared = self.groups.declarations_above(&below, &row.by);
+        let lowest_path = self.path_below_groups(row);
+        let mut declared = self.groups.declarations_above(&lowest_path, &row.by);
         let nearest = declared.next();
         let deciding = nearest
             .iter()
@@ -191,7 +191,7 @@ impl<'c> DiffContext<'c> {
             .find(|(_, by)| by.is_some_and(|by| row.contradicts(by, value)));
         if let Some((group, by)) = deciding.or(nearest) {
             let by = by?;
-            let is_direct = below.rfind('/') == Some(group.len());
+            let is_direct = lowest_path.rfind('/') == Some(group.len());
             let value_between = row.value_between(by);
             if is_direct || row.contradicts(by, value) || value_between == Some(by) {
                 return Some((group, by.clone(), BoundSource::Declared));
@@ -233,8 +233,9 @@ impl<'c> DiffContext<'c> {
         }
         let named_groups =
             group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
-        let named: Vec<_> = named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
-        let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
+        let group_paths: Vec<_> =
+            named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
+        let groups = if group_paths.is_empty() { vec![path.to_owned()] } else { group_paths };
         Some((groups, group.get(&row.by.field)?.clone()))
     }
 
@@ -250,7 +251,7 @@ impl<'c> DiffContext<'c> {
         self.has_group_above() || (row.groups && self.target.scope == Scope::Group)
     }
 
-    /// Whether the container is in a group.
+    /// True if the container is in a group.
     pub(crate) fn has_group_above(self) -> bool {
         let of_user = self
             .target
@@ -273,7 +274,7 @@ enum BoundSource {
 /// Whether the service can do what a field declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It can, as far as known.
+    /// It probably can.
     Supported,
     /// It has no such field; the field then only steers undrift.
     LocalOnly,
@@ -294,10 +295,10 @@ pub fn release_support(
     let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
         return Support::Supported;
     };
-    let is_there = spec.field.available.since.is_some_and(|since| release.is_at_least(since));
+    let is_in_release = spec.field.available.since.is_some_and(|since| release.is_at_least(since));
     match release {
         DetectedRelease::NotRequested => Support::UnknownRelease,
-        _ if spec.field.available.local_before && !is_there => Support::LocalOnly,
+        _ if spec.field.available.local_before && !is_in_release => Support::LocalOnly,
         DetectedRelease::Hidden => Support::Supported,
         DetectedRelease::Known(release) => match table.unsupported_value(spec, declared, release) {
             Some(unfit) => {

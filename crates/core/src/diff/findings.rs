@@ -1,4 +1,4 @@
-//! The results of comparing and planning: steps, and why other things do not happen.
+//! The results of comparing and planning: steps, and notes about what is not planned.
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ pub struct Findings {
     pub incomplete: Vec<Incomplete>,
     /// What the guards refuse.
     pub refusals: Vec<GuardRefusal>,
-    /// What must be read before the result is complete.
+    /// The facts that must be read before the result is complete.
     #[serde(skip)]
     pub questions: Vec<ExtraFact>,
 }
@@ -84,7 +84,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether `address` is the held object, or in it.
+    /// True if `address` is the held object, or inside it.
     pub fn covers(&self, address: &Address) -> bool {
         let held = &self.address;
         held.path == address.path
@@ -188,24 +188,24 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether it is a difference that apply does not change.
+    /// True if it is a difference that apply does not change.
     pub const fn is_difference(&self) -> bool {
         matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
-    /// Whether `drift --strict` counts it as a difference: a manifest or an environment can settle
+    /// True if `drift --strict` counts it as a difference: a manifest or an environment can settle
     /// it.
     pub const fn is_strict_difference(&self) -> bool {
         matches!(self, Self::Unlisted | Self::Undeclared { .. } | Self::SecretMissing { .. })
             || self.is_difference()
     }
 
-    /// Whether it names fields that no answer shows.
+    /// True if it names fields that no answer shows.
     pub const fn has_unverified_fields(&self) -> bool {
         matches!(self, Self::CannotVerify | Self::NotReturned)
     }
 
-    /// Whether it concerns a live entry that no manifest lists.
+    /// True if it concerns a live entry that no manifest lists.
     pub const fn is_unlisted(&self) -> bool {
         matches!(
             self,
@@ -260,7 +260,7 @@ impl Problem {
         Self::new(address, code, text::fill(message, &words), text::fill(help, &words), origin)
     }
 
-    /// Whether a declared container is not at its path, which `drift` reports as a difference.
+    /// True if a declared container is not at its path, which `drift` reports as a difference.
     pub fn is_missing(&self) -> bool {
         let codes = [
             "missing-project",
@@ -284,7 +284,7 @@ pub struct Incomplete {
 }
 
 impl Incomplete {
-    /// Whether the service withholds only this section, and shows the rest of the container.
+    /// True if the service withholds only this section, and shows the rest of the container.
     pub fn is_withheld_section(&self) -> bool {
         let Address { section, entry, .. } = &self.address;
         section.is_some() && entry.is_none() && self.reason.withheld.is_some()

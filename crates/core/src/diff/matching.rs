@@ -34,7 +34,7 @@ pub(super) struct EntryMatcher<'l> {
     renames: Renames<'l>,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
-    /// Those whose name the service keeps.
+    /// The entries whose name the service stores.
     by_name: HashMap<String, Vec<usize>>,
     is_matched: Vec<bool>,
     matched_count: usize,
@@ -135,7 +135,7 @@ impl<'l> EntryMatcher<'l> {
         former.find_map(|key| self.by_key.get(key)?.first().copied())
     }
 
-    /// Those of `found` without a declared one.
+    /// The entries of `found` that match no declared entry.
     fn unmatched(&self, found: &[usize]) -> Vec<usize> {
         found
             .iter()

@@ -64,7 +64,7 @@ pub struct DiffContext<'a> {
     pub groups: &'a GroupDeclarations,
     /// The release of the service, once it was read.
     pub release: DetectedRelease,
-    /// The values of secret references, as far as they are set.
+    /// The values of the secret references that are set.
     pub secrets: &'a Secrets,
     /// The objects whose write-only fields are sent again.
     pub resend: &'a [Selector],
@@ -142,7 +142,7 @@ pub fn section(
 
 /// Adds risks to a new entry that replaces a removed one with the same name but another scope.
 fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
-    let [name, _, ..] = section.home.handle[..] else { return };
+    let [name, _, ..] = section.scoped_kind.handle[..] else { return };
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let removed_entries: BTreeMap<_, _> =
         goes.filter_map(Step::live_entry).map(|live| (live.address_text(), live.clone())).collect();
@@ -207,7 +207,7 @@ fn refuse_second_exclusive(
 /// distinguishes.
 fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.section;
-    let [path, .., _] = &section.home.handle[..] else { return BTreeSet::new() };
+    let [path, .., _] = &section.scoped_kind.handle[..] else { return BTreeSet::new() };
     if section.edit != kind::EditMethod::OrReplace {
         return BTreeSet::new();
     }
@@ -224,7 +224,7 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
 }
 
 /// Plans a section that can be read only later, under `condition`, as if each entry were absent.
-/// Nothing is ever removed this way.
+/// Steps from this function never remove anything.
 pub fn plan_possible(
     declared: &DeclaredSection,
     condition: &'static str,
@@ -330,8 +330,8 @@ fn plan_removal(
     live: &LiveEntry,
     context: DiffContext<'_>,
 ) -> Result<Step, Option<Box<Problem>>> {
-    let job = context.call_context(section, CallPurpose::Remove(live));
-    let sends = section.rules().calls(&job).map_err(|unable| {
+    let call_context = context.call_context(section, CallPurpose::Remove(live));
+    let sends = section.rules().calls(&call_context).map_err(|unable| {
         problem_without_calls(unable, &address, |_| origin.clone()).map(Box::new)
     })?;
     let changes = live.fields.raw().iter().filter(|(name, _)| {
@@ -361,7 +361,9 @@ pub fn show_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Sh
 /// A declared value of `field` in a form that may be shown; `other_fields` holds the other fields.
 pub fn show_declared(field: &Field, value: &Value, other_fields: &Fields) -> Shown {
     match value {
-        Value::Plain(value) if forms::is_secret(field, value, other_fields) => Shown::Hidden,
+        Value::Plain(value) if forms::is_literal_hidden(field, value, other_fields) => {
+            Shown::Hidden
+        }
         Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Shown::Value(judge::mask_url(url).into())
         }

@@ -172,22 +172,22 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether it creates the container.
+    /// True if the step creates the container.
     pub fn creates_container(&self) -> bool {
         self.action == Action::Create && self.address.section.is_none()
     }
 
-    /// Whether the container accepts no changes after it.
+    /// True if the container accepts no changes after the step.
     pub fn closes_container(&self) -> bool {
         self.removes_capability(Capability::Writable)
     }
 
-    /// Whether the container gets `capability` by it.
+    /// True if the step gives the container `capability`.
     pub fn provides(&self, capability: Capability) -> bool {
         self.effects.contains(&Effect::provides(capability))
     }
 
-    /// Whether the container loses `capability` by it.
+    /// True if the step takes `capability` from the container.
     pub fn removes_capability(&self, capability: Capability) -> bool {
         self.effects.contains(&Effect::takes(capability))
     }
@@ -263,18 +263,18 @@ impl Step {
     /// of a step of the group or project itself stay: they show whether somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
-            self.dropped = References::of(self);
+            self.dropped = References::from_step(self);
             self.sends = Vec::new();
         }
     }
 
-    /// Whether planning again from the same live state would give the same step: it keeps its requests,
+    /// True if planning again from the same live state would give the same step: it keeps its requests,
     /// and was not compared with a base.
     pub fn is_reusable(&self) -> bool {
         self.label.is_none() && self.sends.len() == self.calls.len()
     }
 
-    /// Whether it differed before the reviewed branch.
+    /// True if the difference existed before the reviewed branch.
     pub fn is_drift(&self) -> bool {
         self.label == Some(Label::Drift)
     }
@@ -311,7 +311,7 @@ impl Step {
         self.does_no_more_than(possible) && (self.replaces == possible.replaces || is_other_way)
     }
 
-    /// Whether it sets no other fields of the same object, and no other values, than `possible`,
+    /// True if it sets no other fields of the same object, and no other values, than `possible`,
     /// and does not remove the object for good.
     pub fn does_no_more_than(&self, possible: &Self) -> bool {
         self.address == possible.address
@@ -333,12 +333,12 @@ impl Step {
         })
     }
 
-    /// Whether it removes a copy of the entry at `address`.
+    /// True if the step removes a copy of the entry at `address`.
     pub fn is_copy_of(&self, address: &Address) -> bool {
-        let of = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
+        let name_and_scope = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
         self.is_copy
             && self.address.section == address.section
-            && address.entry.as_deref() == of.map(|(name, _)| name)
+            && address.entry.as_deref() == name_and_scope.map(|(name, _)| name)
     }
 
     /// The id of the live object, if it has one.
@@ -414,7 +414,7 @@ impl Step {
     }
 }
 
-/// What requests refer to.
+/// The objects that the requests of a step refer to.
 #[derive(Clone, Debug)]
 pub struct References {
     waits_for: Vec<String>,
@@ -423,7 +423,7 @@ pub struct References {
 }
 
 impl References {
-    fn of(step: &Step) -> Option<Box<Self>> {
+    fn from_step(step: &Step) -> Option<Box<Self>> {
         let references = Self {
             waits_for: step.waits_for().map(str::to_owned).collect(),
             named: step.named_paths().map(str::to_owned).collect(),
@@ -494,12 +494,12 @@ pub struct ShownCall {
 }
 
 impl ShownCall {
-    /// Whether it is sent only if something goes wrong.
+    /// True if the call is sent only if something goes wrong.
     pub const fn is_spare(&self) -> bool {
         self.restores || self.undoes
     }
 
-    /// Whether `other` goes to the same object in its container, which a new plan may address by
+    /// True if `other` goes to the same object in its container, which a new plan may address by
     /// id.
     fn has_same_target(&self, other: &Self) -> bool {
         self.operation == other.operation

@@ -126,8 +126,8 @@ impl DocumentBuilder<'_> {
     fn add_section(&mut self, section: Section, live: Option<&LiveEntries>) {
         let entries = match (section.shape, live.map(LiveEntries::entries)) {
             (Shape::Container, _) => {
-                // What is older keeps a path that nothing new may have.
-                if self.settings.create && may_be_created(section.home.scope, self.path) {
+                // An existing container may have a path that the service refuses for new ones.
+                if self.settings.create && may_be_created(section.scoped_kind.scope, self.path) {
                     let fields = vec![(section.section.to_owned(), true.into())];
                     let entry = DocEntry { fields, ..DocEntry::default() };
                     self.document.sections.push(DocSection::new(section, vec![entry]));
@@ -146,7 +146,8 @@ impl DocumentBuilder<'_> {
         let mut content = DocSection::new(section, Vec::new());
         let tier = entries.iter().map(|live| live.tier).fold(section.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
-        if !matches!(section.home.place, ReadSource::Object) || self.facts.tier > Tier::Free {
+        if !matches!(section.scoped_kind.place, ReadSource::Object) || self.facts.tier > Tier::Free
+        {
             self.document.proven_tier = self.document.proven_tier.max(tier);
         }
         for live in entries {
@@ -217,7 +218,7 @@ impl DocumentBuilder<'_> {
                     || self
                         .facts
                         .caller_level
-                        .is_some_and(|level| level >= section.home.seen_from())),
+                        .is_some_and(|level| level >= section.scoped_kind.seen_from())),
         });
     }
 
@@ -253,7 +254,7 @@ impl DocumentBuilder<'_> {
         }
     }
 
-    /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
+    /// True if nobody decides about an entry: a bot, the caller's own access, and the owner of a
     /// personal namespace.
     fn is_omitted(&self, section: Section, live: &LiveEntry) -> bool {
         let Some((user, NamedObject::User)) = subject_field(section) else {
@@ -280,9 +281,9 @@ fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static 
     })
 }
 
-/// Whether a section prevents all other changes of the container.
+/// True if a section prevents all other changes of the container.
 fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
-    matches!(section.home.place, ReadSource::Object)
+    matches!(section.scoped_kind.place, ReadSource::Object)
         && entries
             .iter()
             .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))

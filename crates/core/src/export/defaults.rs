@@ -40,7 +40,7 @@ const IMPOSSIBLE_COST: u64 = 1 << 40;
 /// The lines of a second `Defaults` document of a group.
 const ANOTHER_DOCUMENT_LINES: u64 = 3;
 
-/// What is shared: a field of a mapping, or an entry.
+/// The key of a shared value: a field of a mapping, or an entry.
 pub(super) type SharedKey = (&'static str, String);
 
 /// The value in one project.
@@ -67,7 +67,7 @@ struct GroupProjects {
     may_share: bool,
 }
 
-/// A value that a group declares for what is below it.
+/// A value that a group declares for the projects below it.
 struct SharedValue {
     group: usize,
     key: SharedKey,
@@ -136,15 +136,16 @@ pub(super) fn extract_defaults(
 /// Moves empty sections into `defaults`, if these hold for every document below the group and no
 /// such section is unread.
 fn move_empty_sections(defaults: &mut ExportedRule, documents: &mut [ExportedDocument]) {
-    let above = format!("{}/", defaults.group).to_lowercase();
-    let within = documents.iter_mut().filter(|document| {
-        let is_below = above == "/" || document.path.to_lowercase().starts_with(&above);
+    let group_prefix = format!("{}/", defaults.group).to_lowercase();
+    let documents_below = documents.iter_mut().filter(|document| {
+        let is_below =
+            group_prefix == "/" || document.path.to_lowercase().starts_with(&group_prefix);
         is_below && document.scope == defaults.scope
     });
-    let mut within: Vec<_> = within.collect();
+    let mut documents_below: Vec<_> = documents_below.collect();
     let unread: BTreeSet<_> =
-        within.iter().flat_map(|it| it.unread_sections.iter().copied()).collect();
-    for document in &mut within {
+        documents_below.iter().flat_map(|it| it.unread_sections.iter().copied()).collect();
+    for document in &mut documents_below {
         for content in document
             .sections
             .extract_if(.., |content| content.is_empty() && !unread.contains(content.name()))
@@ -199,9 +200,9 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
         let group = &mut groups[at];
         group.projects_below.extend(&group.projects);
         group.may_share = group.projects_below.len() >= MIN_PROJECTS && is_literal(&group.path);
-        if let Some(above) = group.above {
-            let within = group.projects_below.clone();
-            groups[above].projects_below.extend(within);
+        if let Some(parent_index) = group.above {
+            let projects_below = group.projects_below.clone();
+            groups[parent_index].projects_below.extend(projects_below);
         }
     }
     groups
@@ -251,7 +252,7 @@ pub(super) fn shareable_values(section: Section, entry: &DocEntry) -> Vec<(Share
         .collect()
 }
 
-/// Whether the entries of a section are shared as a whole, because entries can be absent; otherwise each
+/// True if the entries of a section are shared as a whole, because entries can be absent; otherwise each
 /// field is one.
 fn shares_entries(section: Section) -> bool {
     section.shape == Shape::List || section.is_removable()
@@ -310,12 +311,13 @@ fn majority_value<'c>(
     group: &GroupProjects,
     cells: &'c [ProjectValue<'_>],
 ) -> Option<&'c DocEntry> {
-    let within = group.projects_below.iter().map(|project| &cells[*project]);
-    let values =
-        within.filter(|cell| !matches!(cell, ProjectValue::Irrelevant)).map(|cell| match cell {
+    let project_cells = group.projects_below.iter().map(|project| &cells[*project]);
+    let values = project_cells.filter(|cell| !matches!(cell, ProjectValue::Irrelevant)).map(
+        |cell| match cell {
             ProjectValue::Declared(entry) => Some(&**entry),
             _ => None,
-        });
+        },
+    );
     // Majority vote: pairs of different values cancel out, so only what remains can be the
     // majority.
     let mut candidate = (None, 0);
@@ -338,7 +340,8 @@ fn value_in<'d>(
 ) -> ProjectValue<'d> {
     steps::step();
     let content = document.section(key.0);
-    let is_out = document.scope != section.home.scope || document.unread_sections.contains(&key.0);
+    let is_out =
+        document.scope != section.scoped_kind.scope || document.unread_sections.contains(&key.0);
     if is_out || (document.is_archived && content.is_none()) {
         return ProjectValue::Irrelevant;
     }
@@ -367,7 +370,7 @@ fn value_in<'d>(
     ProjectValue::Undeclared(Some(preset::service_default(section, &key.1, &document.path)))
 }
 
-/// A field as an entry of its own.
+/// A field as a separate entry.
 fn field_entry(key: &SharedKey, value: Json) -> DocEntry {
     DocEntry { fields: vec![(key.1.clone(), value)], ..DocEntry::default() }
 }

@@ -174,14 +174,14 @@ impl DocSection {
         self.entries.get(at).filter(|entry| entry.key == key)
     }
 
-    /// Whether it declares that there is no entry.
+    /// True if it declares that there is no entry.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.comments.is_empty()
     }
 
     /// The position of the section in a document.
     pub(super) fn position_in_document(&self) -> Option<usize> {
-        catalogue::sections(self.section.home.scope)
+        catalogue::sections(self.section.scoped_kind.scope)
             .position(|section| section.section == self.section.section)
     }
 
@@ -256,7 +256,7 @@ impl ExportedDocument {
         self.sections.iter().find(|content| content.name() == name)
     }
 
-    /// Whether `apply` may create it.
+    /// True if `apply` may create it.
     pub(super) fn can_be_created(&self) -> bool {
         self.sections.iter().any(|content| content.section.shape == Shape::Container)
     }
@@ -266,8 +266,8 @@ impl ExportedDocument {
         let is_read = self.section(section.section).is_some()
             || self.unread_sections.contains(&section.section);
         if !is_read {
-            let none = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
-            self.sections.push(DocSection::new(section, vec![none]));
+            let absent_entry = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
+            self.sections.push(DocSection::new(section, vec![absent_entry]));
             self.sections.sort_by_key(DocSection::position_in_document);
         }
     }

@@ -1,7 +1,7 @@
 //! Turns one live entry into an entry of a manifest, field by field.
 
 use super::{
-    ExportSettings, Values,
+    ExportSettings, SecretHandling,
     declare::DocumentBuilder,
     document::{DocEntry, SecretReference, UNMANAGED, env_reference},
 };
@@ -38,7 +38,7 @@ pub(super) struct EntryWriter<'d, 'a> {
     /// The fields without which the service refuses it.
     needed_fields: &'static [&'static str],
     entry: DocEntry,
-    /// What is left out, and why.
+    /// The omitted parts, each with the reason.
     omitted: Vec<String>,
 }
 
@@ -112,7 +112,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             let field = section.field(name);
             let is_read = match field.secrecy() {
                 Secrecy::Open => value.is_some(),
-                _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, self.live),
+                _ => {
+                    value.is_some_and(Json::is_string)
+                        || forms::is_hidden_in_responses(field, self.live)
+                }
             };
             if !is_read {
                 self.record_missing(name, MISSING_IN_ANSWER);
@@ -133,8 +136,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Records a live field that is not written.
     fn record_missing(&mut self, field: &str, reason: &str) {
-        let what = format!("{}/{}.{field}", self.section.section, self.entry.key);
-        self.builder.document.omitted.push((what, Cause::new(reason.to_owned())));
+        let omitted_field = format!("{}/{}.{field}", self.section.section, self.entry.key);
+        self.builder.document.omitted.push((omitted_field, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the answer lacks.
@@ -145,7 +148,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && is_switch_off != Some(true) {
             // A missing field of an entry is always reported; settings may also be hidden by a role.
-            match self.section.home.place {
+            match self.section.scoped_kind.place {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
                     self.record_missing(spec.name, MISSING_IN_ANSWER);
                 }
@@ -169,10 +172,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         };
         let (section, settings) = (self.section, self.builder.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
-        let are_referred = settings.values == Values::Env;
+        let are_referred = settings.values == SecretHandling::Env;
         if is_secret && (are_referred || self.needed_fields.contains(&spec.name)) {
             self.add_reference(spec, Some(value));
-        } else if forms::is_hidden(spec.field, self.live)
+        } else if forms::is_hidden_in_responses(spec.field, self.live)
             && section.required.contains(&spec.name)
             && settings.create
             && are_referred
@@ -188,7 +191,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         None
     }
 
-    /// Adds a field with its value; the keys of a mapping become fields of their own.
+    /// Adds a field with its value; the keys of a mapping become separate fields.
     fn add_field(&mut self, spec: &Spec, value: &Json) {
         let section = self.section;
         let shown = sort_unordered(spec, forms::to_readable(Some(spec), value, self.builder.names));
@@ -240,7 +243,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         if spec.field.secrecy() == Secrecy::Open {
             return judge::contains_secret(value, Secrecy::Open).then(|| MAY_BE_CREDENTIAL.into());
         }
-        if value.is_null() && !forms::is_hidden(spec.field, self.live) {
+        if value.is_null() && !forms::is_hidden_in_responses(spec.field, self.live) {
             return Some("it has no value, which a manifest cannot express".into());
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
@@ -252,7 +255,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             self.section.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
         let reason = match self.section.rules().secrecy_reason(raw) {
-            _ if self.builder.settings.values == Values::None => "`--values none`",
+            _ if self.builder.settings.values == SecretHandling::None => "`--values none`",
             Some(reason) => reason,
             None if is_named_so => "its name is that of a secret",
             None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
@@ -287,7 +290,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 }
 
-/// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
+/// True if a field is exported: manifests may declare it, and the service shows it, perhaps only to
 /// administrators.
 fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool {
     is_readable(spec.field)
@@ -297,7 +300,7 @@ fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool
         && (settings.caller.is_administrator || !spec.field.available.needs_administrator())
 }
 
-/// Whether answers contain a field without the credential that it may have. Declared like that, it would
+/// True if answers contain a field without the credential that it may have. Declared like that, it would
 /// replace the credential.
 pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
     spec.field.compare == Compare::Location && !section.identity.contains(&spec.name)
@@ -339,7 +342,7 @@ fn variable_name(address: &Address) -> String {
     if is_usable { name } else { format!("THE_{name}") }
 }
 
-/// Whether a value is the service's preset, or empty.
+/// True if a value equals the default of the service, or is empty.
 fn is_preset(section: Section, name: &str, value: &Json, path: &str) -> bool {
     let preset = preset::service_default(section, name, path);
     forms::are_equal(Compare::Exact, &preset, value) || (preset.is_null() && is_empty_value(value))
@@ -354,7 +357,7 @@ fn is_empty_value(value: &Json) -> bool {
     }
 }
 
-/// Whether a document may contain `value` for the field `name`.
+/// True if a document may contain `value` for the field `name`.
 pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool {
     if has_forbidden_character(value) {
         return false;
@@ -362,13 +365,13 @@ pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool
     match name.split_once('.') {
         None => find_refusal(section, name, value).is_none(),
         Some((outer, inner)) => {
-            let within = Object::from_iter([(inner.to_owned(), value.clone())]);
-            find_refusal(section, outer, &within.into()).is_none()
+            let mapping = Object::from_iter([(inner.to_owned(), value.clone())]);
+            find_refusal(section, outer, &mapping.into()).is_none()
         }
     }
 }
 
-/// Whether a text in `value` has a character that no manifest may contain.
+/// True if a text in `value` has a character that no manifest may contain.
 fn has_forbidden_character(value: &Json) -> bool {
     match value {
         Json::String(text) => text.contains(is_forbidden),

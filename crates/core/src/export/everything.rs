@@ -40,7 +40,7 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
     }
     sections.sort_by_key(|section| section.section.section);
     let create = CreationPolicy::Forbidden;
-    let life = ContainerLife::default();
+    let lifecycle = ContainerLife::default();
     Container {
         scope,
         path,
@@ -48,7 +48,7 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
         including_glob: None,
         create,
         is_watched: false,
-        lifecycle: life,
+        lifecycle,
         sections,
     }
 }

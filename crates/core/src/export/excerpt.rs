@@ -26,7 +26,7 @@ pub struct Excerpt {
 pub struct ExcerptEntry {
     /// Its fields, in the order of the documentation.
     pub fields: Vec<(String, Json)>,
-    /// What was left out of it, and why.
+    /// A comment about omitted parts, with the reason.
     pub comment: Option<String>,
     /// Whether there is no entry.
     pub is_absent: bool,
@@ -76,13 +76,13 @@ impl Excerpt {
             .iter()
             .filter(|content| content.section.shape != Shape::Container)
             .flat_map(|content| {
-                let none = ExcerptEntry { is_absent: true, ..ExcerptEntry::default() };
-                let none = content.is_empty().then_some((content.section, "", none));
+                let absent_entry = ExcerptEntry { is_absent: true, ..ExcerptEntry::default() };
+                let absent_row = content.is_empty().then_some((content.section, "", absent_entry));
                 let entries = content.entries.iter().filter_map(|entry| {
                     let excerpt = self.entry(content.name(), &entry.key)?;
                     Some((content.section, entry.key.as_str(), excerpt))
                 });
-                entries.chain(none)
+                entries.chain(absent_row)
             })
     }
 

@@ -1,12 +1,12 @@
-//! Writes what exists as manifests that plan to nothing: the pure part of `undrift export`.
+//! Converts live state into manifests for which a plan has no changes: the pure part of `undrift export`.
 //!
 //! [`readable_container`] selects what to read of each group and project. [`ExportBuilder::add`]
 //! converts the live state (`declare`). [`ExportBuilder::finish`] names references, moves common
-//! values into `Defaults`, and writes everything ([`crate::yaml::write`]), each group into its own
-//! file (`layout`). A new kind needs no code here, because its table has everything. Presets of the
-//! service, which are left out, are in [`crate::catalogue::preset`].
+//! values into `Defaults`, and writes one file for each group ([`crate::yaml::write`], `layout`). A
+//! new kind needs no code here, because its table describes it. Values that equal a default of the
+//! service are omitted; see [`crate::catalogue::preset`].
 //!
-//! The same state gives the same bytes, in whatever order it was read.
+//! The result does not depend on the order in which the state was read.
 
 mod declare;
 mod defaults;
@@ -49,25 +49,25 @@ use crate::{
     yaml::write,
 };
 
-/// The maximum size of a manifest in bytes; then another one is started.
-const LARGE: usize = 1 << 19;
+/// The size in bytes above which another manifest file is started.
+const FILE_SPLIT_BYTES: usize = 1 << 19;
 
 /// The minimum number of documents that share one comment.
 const FEWEST_REPEATED: usize = 3;
 
-/// How to write values that are secrets, or may be.
+/// How to export values that are or may be secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Values {
-    /// They are left out; other values are written.
+pub enum SecretHandling {
+    /// Omit secret values; write all others.
     #[default]
     Plain,
-    /// No values of variables are written.
+    /// Omit the values of all variables.
     None,
-    /// They become references; other values are written.
+    /// Replace secret values by references; write all others.
     Env,
 }
 
-/// What is written, and how.
+/// What to export, and how.
 #[derive(Clone, Debug, Default)]
 pub struct ExportSettings {
     /// The token's user.
@@ -75,22 +75,22 @@ pub struct ExportSettings {
     /// The release of the service.
     pub release: DetectedRelease,
     /// How to write secrets.
-    pub values: Values,
-    /// Whether presets of the service and empty sections are written too.
+    pub values: SecretHandling,
+    /// Whether default values of the service and empty sections are exported too.
     pub all: bool,
     /// Whether common values are moved into `Defaults`.
     pub defaults: bool,
-    /// Whether `apply` may create the groups and projects: for building them elsewhere.
+    /// Whether `apply` may create the groups and projects, to rebuild them on another service.
     pub create: bool,
-    /// Whether the manifests only watch.
+    /// Whether the manifests are written in watch mode.
     pub watch: bool,
-    /// Whether a seed and values for the embedded service are written too.
+    /// Whether a seed and secret values for the embedded sandbox are exported too.
     pub rehearse: bool,
     /// The sections to export; empty for all.
     pub sections: Vec<String>,
-    /// The selected part of what exists.
+    /// The selected groups, projects and sections.
     pub selection: Selection,
-    /// What the manifests in the folder may declare, if `undrift.yaml` limits it.
+    /// The limits that `undrift.yaml` sets for the manifests in the folder, if any.
     pub manages: Option<Manages>,
 }
 
@@ -100,24 +100,24 @@ impl ExportSettings {
         Self { caller, release, ..Self::default() }
     }
 
-    /// Whether something of the container at `path` is selected.
-    pub fn touches(&self, path: &str) -> bool {
+    /// True if the selection includes any part of the container at `path`.
+    pub fn selects_part_of(&self, path: &str) -> bool {
         self.selection.may_select_part(&Address::container(path.into()), &Moves::default())
     }
 
-    /// Whether what is at `address` is selected.
-    pub fn holds(&self, address: &Address) -> bool {
-        address.section.is_none_or(|name| self.names_section(name))
+    /// True if the object at `address` is selected.
+    pub fn selects_address(&self, address: &Address) -> bool {
+        address.section.is_none_or(|name| self.requests_section(name))
             && self.selection.selects(address)
     }
 
-    fn names_section(&self, section: &str) -> bool {
+    fn requests_section(&self, section: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
-    /// Whether `section` of the container at `path` is exported. The container itself, and
-    /// whether it is closed, is whatever is selected; never is a section that the manifests may not
-    /// declare, that the service is too old for, or that only top-level groups have.
+    /// True if `section` of the container at `path` is exported. The container itself and switches
+    /// such as `archived` are exported regardless of the selection. A section is not exported if the
+    /// manifests must not declare it, or the release or the container cannot have it.
     pub fn exports_section(&self, path: &str, section: Section) -> bool {
         if self
             .manages
@@ -128,7 +128,7 @@ impl ExportSettings {
         }
         let address = Address::container(path.into()).section(section.section);
         matches!(section.shape, Shape::Container | Shape::Switch)
-            || (self.names_section(section.section)
+            || (self.requests_section(section.section)
                 && section
                     .table()
                     .specs()
@@ -139,53 +139,53 @@ impl ExportSettings {
     }
 }
 
-/// Something that could not be read completely.
+/// A container or section that could not be read completely.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IncompleteRead {
-    /// The path, with the section if only that is concerned.
+    /// The path of the container, with the section if only that is incomplete.
     pub subject: String,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
 /// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedFile {
-    /// Its path below the folder, with `/` between the parts.
+    /// The path relative to the folder, with `/` as separator.
     pub path: String,
     /// Its content.
     pub text: String,
 }
 
-/// The whole export.
+/// The result of an export.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Export {
-    /// The files, by their paths.
+    /// The files, sorted by path.
     pub files: Vec<ExportedFile>,
     /// The values of references as the service shows them, by name.
     pub secrets: BTreeMap<String, Secret>,
     /// The names of references whose values the service does not show, or only in part.
     pub unshown_secrets: BTreeSet<String>,
-    /// How many groups and projects there are.
+    /// The number of exported groups and projects.
     pub container_counts: BTreeMap<Scope, usize>,
-    /// What the manifests lack, as sentences without a full stop.
+    /// Notes about what the manifests do not contain, without a full stop.
     pub notes: Vec<String>,
 }
 
-/// What exists, collected step by step.
+/// Collects the live state of one container after another.
 #[derive(Debug, Default)]
 pub struct ExportBuilder {
     settings: ExportSettings,
     documents: Vec<ExportedDocument>,
     deleting: BTreeSet<String>,
-    /// The sections that the service did not show, with the paths of their documents.
+    /// The sections that could not be read, each with the path of its document.
     unread: Vec<(String, UnreadSection)>,
-    /// The tier of the service, as far as it showed any of it.
+    /// The highest tier that any response proved.
     tier: Tier,
     missing_reads: Vec<IncompleteRead>,
     omitted: Vec<IncompleteRead>,
-    /// The sections that no caller could read: of a higher tier, or switched off.
-    closed_sections: [BTreeSet<&'static str>; 2],
+    /// The sections that no token can read: first those of a higher tier, then those switched off.
+    unavailable_sections: [BTreeSet<&'static str>; 2],
 }
 
 impl ExportBuilder {
@@ -194,12 +194,12 @@ impl ExportBuilder {
         Self { settings, deleting, ..Self::default() }
     }
 
-    /// The ids whose names are needed before `live` can be added.
+    /// The ids in `live` whose names must be looked up before [`Self::add`].
     pub fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
         declare::referenced_ids(scope, live)
     }
 
-    /// Adds the live state at a path.
+    /// Adds the live state of the container at `path`.
     pub fn add(&mut self, scope: Scope, path: &str, live: &Live, names: &Names) {
         if let Presence::Here(_, facts) = &live.presence {
             self.tier = self.tier.max(facts.tier);
@@ -211,8 +211,8 @@ impl ExportBuilder {
                 self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
                 let omitted = mem::take(&mut document.omitted).into_iter();
                 self.omitted.extend(omitted.map(|(part, cause)| {
-                    let what = format!("{path}#{part}");
-                    IncompleteRead { subject: what, cause }
+                    let subject = format!("{path}#{part}");
+                    IncompleteRead { subject, cause }
                 }));
                 self.documents.push(*document);
             }
@@ -229,48 +229,48 @@ impl ExportBuilder {
         &self.missing_reads
     }
 
-    /// Sections that the service refused to this caller, and entries that no manifest can express or
+    /// The sections that this token must not read, and the entries that a manifest cannot express or
     /// identify.
     pub fn omitted_reads(&mut self) -> &[IncompleteRead] {
         self.sort_unread();
         &self.omitted
     }
 
-    /// Sorts the sections that could not be read, after all reads: a section that one project shows
-    /// is in the tier of the service.
+    /// Classifies the sections that could not be read. Only possible after all reads: a section that one
+    /// project shows belongs to the tier of the service.
     fn sort_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
-            let UnreadSection { section, cause, is_refused, tier, has_sufficient_role: sees_it } =
+            let UnreadSection { section, cause, is_refused, tier, has_sufficient_role: has_role } =
                 unread;
-            let what = format!("{path}#{section}");
+            let subject = format!("{path}#{section}");
             if is_refused && tier > self.tier {
-                self.closed_sections[0].insert(section);
+                self.unavailable_sections[0].insert(section);
                 continue;
             } else if cause.withheld == Some(Withheld::SwitchedOff) {
-                self.closed_sections[1].insert(section);
+                self.unavailable_sections[1].insert(section);
                 continue;
             }
-            let (comment, missing) = if is_refused && !sees_it {
+            let (comment, target) = if is_refused && !has_role {
                 ("Not exported", &mut self.omitted)
             } else {
                 ("Missing", &mut self.missing_reads)
             };
-            let lower = path.to_lowercase();
+            let lowercase_path = path.to_lowercase();
             let position = self
                 .documents
-                .binary_search_by_key(&lower, |document| document.path.to_lowercase());
+                .binary_search_by_key(&lowercase_path, |document| document.path.to_lowercase());
             if let Ok(position) = position {
-                let about = format!("{comment}: {section} ({cause})");
-                self.documents[position].comments.push(about);
+                let comment_text = format!("{comment}: {section} ({cause})");
+                self.documents[position].comments.push(comment_text);
             }
-            missing.push(IncompleteRead { subject: what, cause });
+            target.push(IncompleteRead { subject, cause });
         }
         self.missing_reads.sort();
         self.omitted.sort();
     }
 
-    /// All files.
+    /// Builds all files.
     pub fn finish(mut self) -> Export {
         self.sort_unread();
         if self.settings.create {
@@ -284,15 +284,15 @@ impl ExportBuilder {
                 format!("left out, because their level is below the inherited one: {lower}")
             }));
         }
-        let mut written =
+        let mut export =
             Export { secrets, unshown_secrets: self.unshown_secrets(), notes, ..Export::default() };
         for scope in Scope::ALL {
             let documents = self.documents.iter().filter(|document| document.scope == scope);
-            written.container_counts.insert(scope, documents.count());
+            export.container_counts.insert(scope, documents.count());
         }
         if self.settings.rehearse {
             let release = self.settings.release;
-            written.files.extend(rehearse::seed_files(&self.documents, release));
+            export.files.extend(rehearse::seed_files(&self.documents, release));
         }
         // In each file the group comes first, then its rules, then its projects.
         let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
@@ -310,10 +310,10 @@ impl ExportBuilder {
             stems.entry(stem).or_default()[scope.choose(0, 2)].push(text);
         }
         for (stem, texts) in stems {
-            add_files(&stem, texts.into_iter().flatten(), &mut written.files);
+            add_files(&stem, texts.into_iter().flatten(), &mut export.files);
         }
-        written.files.sort_by(|a, b| a.path.cmp(&b.path));
-        written
+        export.files.sort_by(|a, b| a.path.cmp(&b.path));
+        export
     }
 
     /// The text of every document with its file. Those of a file that declare the same are one.
@@ -345,9 +345,9 @@ impl ExportBuilder {
         texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
     }
 
-    /// What the manifests lack.
+    /// Notes about what the manifests do not contain.
     fn notes(&self) -> Vec<String> {
-        let never =
+        let never_shown =
             collect_never_shown(self.documents.iter().flat_map(|document| &document.sections));
         let unshown = self.unshown_secrets();
         let hidden = self.documents.iter().flat_map(|document| &document.hidden_fields);
@@ -361,22 +361,25 @@ impl ExportBuilder {
             .map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")))
             .collect();
         let unmanaged = (!unmanaged.is_empty()).then(|| {
-            let all = unmanaged.join(", ");
-            format!("set, but left out, because manifests have no such field: {all}")
+            let field_list = unmanaged.join(", ");
+            format!("set, but left out, because manifests have no such field: {field_list}")
         });
         let notes: [(&str, BTreeSet<&str>); 6] = [
             (
                 "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),
             ),
-            ("the service never shows", never.iter().map(String::as_str).collect()),
+            ("the service never shows", never_shown.iter().map(String::as_str).collect()),
             (
                 "to be set before apply, because the service does not show the values",
                 unshown.iter().map(String::as_str).collect(),
             ),
             ("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            ("not in the service's tier", self.closed_sections[0].clone()),
-            ("switched off by settings, in some or all projects", self.closed_sections[1].clone()),
+            ("not in the service's tier", self.unavailable_sections[0].clone()),
+            (
+                "switched off by settings, in some or all projects",
+                self.unavailable_sections[1].clone(),
+            ),
         ];
         let notes =
             notes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
@@ -386,8 +389,8 @@ impl ExportBuilder {
         unmanaged.into_iter().chain(notes).collect()
     }
 
-    /// Declares absence in each project without an object that a group above has, if the service
-    /// would otherwise copy the group's object into a new project.
+    /// Declares an object absent in each project that lacks it while a parent group has it. Otherwise
+    /// the service would copy the group's object into the new project.
     fn declare_absent(&mut self) {
         let removable: Vec<Section> = catalogue::sections(Scope::Project)
             .filter(|section| {
@@ -418,25 +421,25 @@ impl ExportBuilder {
             *counts.entry(secret.name.clone()).or_default() += 1;
         }
         for document in &mut self.documents {
-            for at in 0..document.secrets.len() {
-                let secret = &document.secrets[at];
+            for index in 0..document.secrets.len() {
+                let secret = &document.secrets[index];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
-                    // A hash, not a number: another secret must not change this name.
+                    // A hash instead of a counter: a new secret must not change existing names.
                     let SecretReference { section, key, field, .. } = secret;
-                    let what = format!("{}#{section}/{key}.{field}", document.path);
-                    let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
-                    document.rename_secret(at, name);
+                    let field_address = format!("{}#{section}/{key}.{field}", document.path);
+                    let name = format!("{}_{:08X}", secret.name, layout::hash(&field_address));
+                    document.rename_secret(index, name);
                 }
             }
         }
-        let all = self.documents.iter().flat_map(|document| &document.secrets);
-        all.map(|secret| (secret.name.clone(), secret.value.clone())).collect()
+        let secrets = self.documents.iter().flat_map(|document| &document.secrets);
+        secrets.map(|secret| (secret.name.clone(), secret.value.clone())).collect()
     }
 
     /// The names of references whose values the service does not show, or only in part.
     fn unshown_secrets(&self) -> BTreeSet<String> {
-        let all = self.documents.iter().flat_map(|document| &document.secrets);
-        all.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
+        let secrets = self.documents.iter().flat_map(|document| &document.secrets);
+        secrets.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
 }
 
@@ -458,11 +461,13 @@ fn share_comments(mut documents: Vec<&mut Vec<String>>) {
     }
 }
 
-/// Adds the files for the documents of one group: one, unless it becomes too large.
+/// Adds the file for the documents of one group, or several files if one would be too large.
 fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Vec<ExportedFile>) {
     let mut texts = vec![String::new()];
     for document in documents {
-        if texts.last().is_some_and(|text| !text.is_empty() && text.len() + document.len() > LARGE)
+        if texts
+            .last()
+            .is_some_and(|text| !text.is_empty() && text.len() + document.len() > FILE_SPLIT_BYTES)
         {
             texts.push(String::new());
         }
@@ -481,13 +486,13 @@ fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Ve
     }
 }
 
-/// Fields in the sections of `sections` that may be declared but no answer shows.
+/// The fields of `sections` that can be declared but are never shown in a response.
 fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    // The origin of a container is irrelevant after its creation.
-    for content in sections.filter(|content| content.section.shape != Shape::Container) {
-        let section = content.section;
-        let entries = content.entries.iter();
+    // How a container was created is irrelevant afterwards.
+    for doc_section in sections.filter(|content| content.section.shape != Shape::Container) {
+        let section = doc_section.section;
+        let entries = doc_section.entries.iter();
         let entries: Vec<Object> =
             entries.map(|entry| entry.fields.iter().cloned().collect()).collect();
         for spec in section.table().specs().iter().filter(|spec| is_never_shown(section, spec)) {
@@ -499,7 +504,7 @@ fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BT
     names
 }
 
-/// Whether a field may be declared but no answer shows it.
+/// True if a field can be declared but is never shown in a response.
 fn is_never_shown(section: Section, spec: &Spec) -> bool {
     spec.field.accepted != Accepted::Never
         && (spec.field.read == Readback::Never

@@ -71,12 +71,12 @@ pub(super) fn leave_out_lower_members(documents: &mut [ExportedDocument]) -> usi
     }
     let mut count = 0;
     for document in documents {
-        let above = ancestors(&document.path);
+        let groups_above = ancestors(&document.path);
         for content in &mut document.sections {
             let (section, about) = (content.section, &mut content.comments);
             content.entries.retain(|entry| {
                 let Some((user, level)) = granted_access(section, entry) else { return true };
-                let mut inherited = above
+                let mut inherited = groups_above
                     .iter()
                     .filter_map(|group| levels_above.get(&(group.clone(), user.clone())));
                 let is_lower = inherited.any(|inherited| *inherited > level);
@@ -106,7 +106,7 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
 
 fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<Item> {
     // What documents name, by kind: each name by its lower case.
-    let mut named: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
+    let mut names_by_type: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
     // The projects that have each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
@@ -115,19 +115,19 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
                 if kind == NamedObject::Runner {
                     runners.entry(name).or_default().insert(&document.path);
                 } else {
-                    named.entry(kind).or_default().insert(name.to_lowercase(), name);
+                    names_by_type.entry(kind).or_default().insert(name.to_lowercase(), name);
                 }
             }
         }
     }
     for document in documents.iter().filter(|document| document.is_personal) {
         let owner = document.path.split('/').next().unwrap_or_default();
-        let users = named.entry(NamedObject::User).or_default();
+        let users = names_by_type.entry(NamedObject::User).or_default();
         users.insert(owner.to_lowercase(), owner.to_owned());
     }
     let [users, named_groups, named_projects] =
         [NamedObject::User, NamedObject::Group, NamedObject::Project]
-            .map(|kind| named.remove(&kind).unwrap_or_default());
+            .map(|kind| names_by_type.remove(&kind).unwrap_or_default());
     let users = users.into_values().map(|name| vec![Item::value("username", name)]);
     let mut projects: Vec<_> = documents.iter().filter_map(seed_project).collect();
     let groups = seed_groups(documents, &projects, named_groups).map(|(path, visibility)| {
@@ -174,13 +174,14 @@ fn seed_groups(
     named: BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, Option<String>)> {
     // The groups above a seeded project must exist too, and be at least as visible.
-    let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
+    let ancestor_paths: BTreeSet<String> =
+        projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let exported = documents.iter().filter(|document| document.scope == Scope::Group);
     let exported: BTreeMap<String, &ExportedDocument> =
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
     for (lower, document) in &exported {
-        if above.contains(lower) || !document.can_be_created() {
+        if ancestor_paths.contains(lower) || !document.can_be_created() {
             groups.insert(lower.clone(), (document.path.to_string(), seed_visibility(document)));
         }
     }
@@ -234,7 +235,7 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     Some((document.path.to_string(), items))
 }
 
-/// Whether a guard asks before an entry is added to a project that is there already; not counted are
+/// True if a guard asks before an entry is added to a project that is there already; not counted are
 /// runners, which a seeded project has.
 fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
@@ -254,7 +255,7 @@ fn names_runner(section: Section, fields: &Fields) -> bool {
         .any(|(_, kind, _)| kind == NamedObject::Runner)
 }
 
-/// What an entry with these fields does when it is added.
+/// The effects of adding an entry with these fields.
 fn creation_effects(section: Section, fields: &Fields) -> Vec<Effect> {
     section.rules().effects(None, &Object::new(), &forms::plain_fields(fields))
 }

@@ -17,7 +17,7 @@ use crate::{
     value::Json,
 };
 
-fn settings(values: Values) -> ExportSettings {
+fn settings(values: SecretHandling) -> ExportSettings {
     ExportSettings {
         values,
         defaults: true,
@@ -49,7 +49,7 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
     live
 }
 
-fn builder(values: Values, projects: &[(&str, Json)]) -> ExportBuilder {
+fn builder(values: SecretHandling, projects: &[(&str, Json)]) -> ExportBuilder {
     let mut builder = ExportBuilder::new(settings(values), BTreeSet::new());
     for (path, sections) in projects {
         builder.add(Scope::Project, path, &live(path, sections), &Names::default());
@@ -77,7 +77,7 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
     ] {
         let mut live = live("acme/shop", &json!({}));
         live.sections.insert("variables", found);
-        let mut builder = builder(Values::Plain, &[]);
+        let mut builder = builder(SecretHandling::Plain, &[]);
         builder.add(Scope::Project, "acme/shop", &live, &Names::default());
         let missing: Vec<_> =
             builder.missing_reads().iter().map(|missing| missing.subject.clone()).collect();
@@ -111,7 +111,8 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
         ),
         ("labels", json!({"id": 1, "name": "bug"}), Some("labels/bug.color")),
     ] {
-        let mut builder = builder(Values::Plain, &[("acme/shop", json!({section: [entry]}))]);
+        let mut builder =
+            builder(SecretHandling::Plain, &[("acme/shop", json!({section: [entry]}))]);
         let said: Vec<_> =
             builder.omitted_reads().iter().map(|left| left.subject.clone()).collect();
         assert_eq!(said.len(), usize::from(left_out.is_some()), "{entry} {said:?}");
@@ -127,7 +128,7 @@ fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
     for (url, is_left_out) in
         [("https://bot:pw123456@wiki.example.org", true), ("https://wiki.example.org", false)]
     {
-        for values in [Values::Plain, Values::None, Values::Env] {
+        for values in [SecretHandling::Plain, SecretHandling::None, SecretHandling::Env] {
             let sections = json!({"integrations": [wiki(url)]});
             let mut builder = builder(values, &[("acme/shop", sections)]);
             let all: Vec<_> = builder.omitted_reads().iter().map(IncompleteRead::clone).collect();
@@ -146,7 +147,7 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
         [(1, "root", false), (9, "Root", false), (1, "other", false), (9, "alice", true)]
     {
         let row = json!({"id": id, "username": username, "access_level": 50});
-        let builder = builder(Values::Plain, &[("acme/shop", json!({"members": [row]}))]);
+        let builder = builder(SecretHandling::Plain, &[("acme/shop", json!({"members": [row]}))]);
         let finished = builder.finish();
         assert_eq!(finished.files[0].text.contains("members:"), written, "{id} {username}");
     }
@@ -163,7 +164,7 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
         (Presence::Unreadable("no answer".into()), "no answer", false),
         (Presence::Here(Target::new(Scope::Project, path.into()), marked), "", true),
     ] {
-        let mut builder = builder(Values::Plain, &[("acme/other", json!({}))]);
+        let mut builder = builder(SecretHandling::Plain, &[("acme/other", json!({}))]);
         let live = Live::with_presence(presence, std::time::Duration::ZERO);
         builder.add(Scope::Project, path, &live, &Names::default());
         let why: Vec<_> =
@@ -180,7 +181,7 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
 fn references_have_stable_and_unique_names() {
     let variable = |key: &str, scope: &str| json!({"key": key, "environment_scope": scope, "value": format!("v-{key}-{scope}"), "masked": true});
     let names = |projects: &[(&str, Json)]| -> Vec<String> {
-        let written = builder(Values::Env, projects).finish();
+        let written = builder(SecretHandling::Env, projects).finish();
         for (name, value) in &written.secrets {
             assert!(written.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
             let is_shown = |file: &ExportedFile| file.text.contains(value.expose());
@@ -228,8 +229,10 @@ fn what_the_service_does_not_show_is_a_reference_without_a_value() {
         (false, vec!["ACME_SHOP__M_EXAMPLE_ORG"]),
         (true, vec!["ACME_SHOP__A", "ACME_SHOP__M_EXAMPLE_ORG"]),
     ] {
-        let mut builder =
-            ExportBuilder::new(ExportSettings { create, ..settings(Values::Env) }, BTreeSet::new());
+        let mut builder = ExportBuilder::new(
+            ExportSettings { create, ..settings(SecretHandling::Env) },
+            BTreeSet::new(),
+        );
         builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
         let written = builder.finish();
         assert_eq!(written.unshown_secrets.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
@@ -275,7 +278,7 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             if let Presence::Here(_, facts) = &mut live.presence {
                 *facts = Facts { caller_level: level, tier, ..facts.clone() };
             }
-            let mut builder = builder(Values::Plain, &[]);
+            let mut builder = builder(SecretHandling::Plain, &[]);
             builder.settings.caller.is_administrator = administrator;
             builder.add(Scope::Project, "acme/shop", &live, &Names::default());
             builder.unread.retain(|(_, unread)| unread.section == section);
@@ -305,7 +308,7 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
         if let Presence::Here(_, facts) = &mut live.presence {
             facts.tier = tier;
         }
-        let mut builder = builder(Values::Plain, &[]);
+        let mut builder = builder(SecretHandling::Plain, &[]);
         builder.add(Scope::Project, "acme/shop", &live, &Names::default());
         builder.unread.retain(|(_, unread)| unread.section == "push_rule");
         assert_eq!(!builder.missing_reads().is_empty(), is_missing, "{tier}");
@@ -322,7 +325,7 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut cause = Cause::new("refused");
     cause.status = Some(404);
     refused.sections.insert("push_rule", LiveEntries::Unreadable(cause));
-    let mut builder = builder(Values::Plain, &[]);
+    let mut builder = builder(SecretHandling::Plain, &[]);
     builder.add(Scope::Project, "acme/shop", &refused, &Names::default());
     let rule = json!({"push_rule": {"deny_delete_tag": true}});
     builder.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
@@ -336,7 +339,7 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
 fn create_is_exported_only_on_request() {
     let projects = ["acme/a", "acme/b", "acme/c"].map(|path| (path, json!({})));
     for create in [false, true] {
-        let mut builder = builder(Values::Plain, &[]);
+        let mut builder = builder(SecretHandling::Plain, &[]);
         builder.settings.create = create;
         for (path, sections) in &projects {
             builder.add(Scope::Project, path, &live(path, sections), &Names::default());
@@ -372,7 +375,7 @@ fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
         .map(|path| (path, shared.clone()))
         .into();
     projects.push(("acme/f", json!({})));
-    let written = builder(Values::Plain, &projects).finish();
+    let written = builder(SecretHandling::Plain, &projects).finish();
     let text = texts(&written)["acme.yaml"];
     assert!(!text.contains("absent") && !text.contains("push_rule: null"), "{text}");
     assert!(text.contains("match: {path: acme/**, except: [acme/f]}\n"), "{text}");
@@ -384,7 +387,7 @@ fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
 
 #[test]
 fn settings_of_most_groups_move_to_defaults_of_groups() {
-    let mut builder = builder(Values::Plain, &[]);
+    let mut builder = builder(SecretHandling::Plain, &[]);
     let settings = json!({"settings": {
         "visibility": "internal", "project_creation_level": "maintainer", "lfs_enabled": false,
         "request_access_enabled": false, "mentions_disabled": true,
@@ -406,7 +409,7 @@ fn settings_of_most_groups_move_to_defaults_of_groups() {
 fn an_empty_value_is_exported() {
     let variables = json!([{"key": "A", "value": "", "environment_scope": "*"}]);
     let written =
-        builder(Values::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
+        builder(SecretHandling::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
     let text = texts(&written)["acme.yaml"];
     assert!(text.contains("  - {key: A, value: ''}\n"), "{text}");
 }
@@ -417,7 +420,7 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
         "visibility": "private", "merge_method": "ff", "topics": ["a"], "lfs_enabled": false,
     }});
     // No new group may be called so.
-    let mut builder = builder(Values::Plain, &[]);
+    let mut builder = builder(SecretHandling::Plain, &[]);
     builder.settings.create = true;
     builder.add(Scope::Group, "a", &live_of(Scope::Group, "a", &json!({})), &Names::default());
     for path in ["a/x", "a/y", "a/z"] {
@@ -434,7 +437,7 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
 fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
     let settings = json!({"settings": {"share_with_group_lock": true, "prevent_sharing_groups_outside_hierarchy": true}});
     for (path, is_there) in [("acme", true), ("acme/web", false)] {
-        let mut builder = builder(Values::Plain, &[]);
+        let mut builder = builder(SecretHandling::Plain, &[]);
         builder.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
         let written = builder.finish();
         let text = texts(&written).values().copied().collect::<String>();
@@ -447,7 +450,7 @@ fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
 fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let visible = |word: &str| json!({"settings": {"visibility": word}});
     let projects = [("acme/web/shop", visible("internal")), ("acme/web/site", visible("public"))];
-    let mut builder = builder(Values::Env, &[]);
+    let mut builder = builder(SecretHandling::Env, &[]);
     builder.settings.create = true;
     builder.settings.rehearse = true;
     builder.settings.release = DetectedRelease::Known("18.2".parse().unwrap());
@@ -468,7 +471,7 @@ fn the_seed_has_a_project_with_a_runner() {
         "settings": {"visibility": "private"},
         "runners": [{"id": 1, "description": "builder", "runner_type": "project_type"}],
     });
-    let mut builder = builder(Values::Env, &[]);
+    let mut builder = builder(SecretHandling::Env, &[]);
     builder.settings.create = true;
     builder.settings.rehearse = true;
     builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
@@ -494,7 +497,7 @@ fn ambiguous_entries_are_left_out_and_named() {
         ],
         "badges": [badge(1, Some("docs"), one), badge(2, None, one), badge(3, Some("other"), other)],
     });
-    let mut builder = builder(Values::Plain, &[("acme/shop", sections)]);
+    let mut builder = builder(SecretHandling::Plain, &[("acme/shop", sections)]);
     let left_out: Vec<_> =
         builder.omitted_reads().iter().map(|missing| missing.subject.clone()).collect();
     assert_eq!(
@@ -527,7 +530,7 @@ fn values_that_a_manifest_cannot_contain_are_named() {
             "push_access_levels": [{"user_id": 9, "access_level": null}],
         }],
     });
-    let written = builder(Values::Plain, &[("acme/shop", sections)]).finish();
+    let written = builder(SecretHandling::Plain, &[("acme/shop", sections)]).finish();
     let text = texts(&written)["acme.yaml"];
     for said in [
         "# description not exported: a manifest cannot express it\n",
@@ -550,7 +553,7 @@ fn with_methods(methods: &[&str]) -> String {
     };
     let projects: Vec<_> =
         paths.iter().map(String::as_str).zip(methods.iter().map(project)).collect();
-    let written = builder(Values::Plain, &projects).finish();
+    let written = builder(SecretHandling::Plain, &projects).finish();
     written.files[0].text.clone()
 }
 
@@ -585,7 +588,7 @@ fn what_three_projects_have_becomes_a_profile() {
     let badges = [6, 6, 6, 0, 0, 0, 0];
     let sections =
         paths.iter().zip(badges).map(|(path, badges)| (*path, with_badges(path, badges)));
-    let written = builder(Values::Plain, &sections.collect::<Vec<_>>()).finish();
+    let written = builder(SecretHandling::Plain, &sections.collect::<Vec<_>>()).finish();
     let texts = texts(&written);
     let badge = |at| {
         let page = format!("https://e.org/{at}");
@@ -601,7 +604,7 @@ fn what_three_projects_have_becomes_a_profile() {
 
 #[test]
 fn a_comment_of_many_documents_is_written_once() {
-    let mut builder = builder(Values::Plain, &[]);
+    let mut builder = builder(SecretHandling::Plain, &[]);
     for path in ["acme/a", "acme/b", "acme/c", "acme/d"] {
         let mut live = live(path, &json!({"settings": {"description": path}}));
         live.sections.insert("variables", LiveEntries::Partial("no answer".into()));
@@ -619,7 +622,8 @@ fn what_all_top_level_groups_have_is_written_once() {
     let settings = json!({"settings": {
         "visibility": "internal", "merge_method": "ff", "lfs_enabled": false, "topics": ["a"],
     }});
-    let written = builder(Values::Plain, &paths.map(|path| (path, settings.clone()))).finish();
+    let written =
+        builder(SecretHandling::Plain, &paths.map(|path| (path, settings.clone()))).finish();
     let texts = texts(&written);
     assert!(texts["defaults.yaml"].starts_with("kind: Defaults\nmatch: {path: '**'}\n"));
     assert_eq!(texts["one.yaml"], "kind: Project\npaths: [one/a, one/b]\n");
@@ -645,7 +649,7 @@ proptest! {
         });
         let projects: Vec<_> = paths.iter().map(String::as_str).zip(sections).collect();
         let [apart, shared] = [false, true].map(|defaults| {
-            let mut builder = builder(Values::Plain, &projects);
+            let mut builder = builder(SecretHandling::Plain, &projects);
             builder.settings.defaults = defaults;
             let files = builder.finish().files.into_iter();
             let files = files.map(|file| (file.path.into(), file.text));
@@ -679,8 +683,8 @@ fn the_order_of_reads_does_not_change_the_export() {
         ]}))).into();
     let mut reversed = projects.clone();
     reversed.reverse();
-    let written = builder(Values::Plain, &projects).finish();
-    assert_eq!(builder(Values::Plain, &reversed).finish(), written);
+    let written = builder(SecretHandling::Plain, &projects).finish();
+    assert_eq!(builder(SecretHandling::Plain, &reversed).finish(), written);
     assert!(texts(&written)["acme.yaml"].contains("  - {user: Alice, access_level: maintainer}\n"));
 }
 
@@ -692,7 +696,7 @@ fn a_group_with_many_projects_is_split_into_several_files() {
         .iter()
         .map(|path| (path.as_str(), json!({"settings": {"description": text}})))
         .collect();
-    let mut without = builder(Values::Plain, &projects);
+    let mut without = builder(SecretHandling::Plain, &projects);
     without.settings.defaults = false;
     let written = without.finish();
     assert_eq!(
@@ -716,6 +720,6 @@ fn export_time_grows_linearly_with_projects() {
         let paths: Vec<_> = (0..n).map(|at| format!("acme/g{}/p{at}", at / 10)).collect();
         let projects: Vec<_> =
             paths.iter().enumerate().map(|(at, path)| (path.as_str(), sections(at))).collect();
-        builder(Values::Plain, &projects).finish();
+        builder(SecretHandling::Plain, &projects).finish();
     });
 }

@@ -43,21 +43,21 @@ pub struct Live {
     pub presence: Presence,
     /// The declared sections, by name. A missing section was not read.
     pub sections: BTreeMap<&'static str, LiveEntries>,
-    /// The ids of things that declared entries name.
+    /// The ids of objects that declared entries refer to.
     pub names: Names,
-    /// The answer to [`ExtraFact::Inherited`], once asked.
+    /// The answer to [`ExtraFact::Inherited`], once requested.
     pub levels_above: Option<InheritedLevels>,
-    /// The answer to [`ExtraFact::UsersWithAccess`], once asked.
+    /// The answer to [`ExtraFact::UsersWithAccess`], once requested.
     pub users_with_access: Option<Result<BTreeSet<u64>, Cause>>,
-    /// The answer to [`ExtraFact::InheritedAtFormerPath`], once asked.
+    /// The answer to [`ExtraFact::InheritedAtFormerPath`], once requested.
     pub levels_above_former: Option<InheritedLevels>,
-    /// The answer to [`ExtraFact::GroupAbove`], once asked.
+    /// The answer to [`ExtraFact::GroupAbove`], once requested.
     pub group_above: Option<Arc<Object>>,
     /// The answers to [`ExtraFact::EntriesAbove`].
     pub entries_above: EntriesAbove,
-    /// The answer to [`ExtraFact::VisibilitiesBelow`], once asked: paths, each with its visibility.
+    /// The answer to [`ExtraFact::VisibilitiesBelow`], once requested: paths, each with its visibility.
     pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
-    /// The answer to [`ExtraFact::CallerAccess`], once asked.
+    /// The answer to [`ExtraFact::CallerAccess`], once requested.
     pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if undeclared ones matter.
     pub projects: Option<Result<Vec<ListedProject>, Cause>>,

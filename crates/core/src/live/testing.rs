@@ -42,7 +42,7 @@ pub fn live_entries(
     };
     let read = |raw: &Object| kind.read(raw, wanted);
     let object = |raw: &Json| with_flags(kind, raw.as_object().cloned().unwrap_or_default());
-    match (raw, kind.home.place) {
+    match (raw, kind.scoped_kind.place) {
         (Json::Array(raw), ReadSource::ListField(_)) => {
             LiveEntries::Within(raw.iter().map(|raw| read(&object(raw))).collect())
         }
@@ -62,7 +62,7 @@ pub fn live_container(container: &Container, sections: &Json) -> Live {
     here_reading(container, sections, FieldSelection::Only(&[].into()))
 }
 
-/// The same, with more than the declared fields.
+/// As [`live_container`], with more than the declared fields.
 pub fn here_reading(container: &Container, sections: &Json, more: FieldSelection<'_>) -> Live {
     let facts = Facts { id: Some(1), ..Facts::default() };
     let sections = container.sections.iter().filter_map(|section| {

@@ -55,7 +55,7 @@ impl TokenProperties {
         self.scopes.iter().any(|other| other == scope)
     }
 
-    /// Whether there are scopes and all of them are known.
+    /// True if there are scopes and all of them are known.
     fn has_only_known_scopes(&self) -> bool {
         !self.scopes.is_empty()
             && self.scopes.iter().all(|scope| {
@@ -64,17 +64,17 @@ impl TokenProperties {
             })
     }
 
-    /// Whether the token certainly allows no write.
+    /// True if the token certainly allows no write.
     pub fn cannot_write(&self) -> bool {
         self.has_only_known_scopes() && !self.has_scope(FULL_SCOPE)
     }
 
-    /// Whether the token certainly allows no read.
+    /// True if the token certainly allows no read.
     pub fn cannot_read(&self) -> bool {
         self.cannot_write() && !self.has_scope(READ_SCOPE)
     }
 
-    /// Whether an administrator can act as another user with it.
+    /// True if an administrator can act as another user with it.
     pub fn can_act_as_others(&self) -> bool {
         self.has_scope(SUDO_SCOPE)
     }
@@ -117,10 +117,10 @@ impl BotOwner {
         };
         let (id, rest) = rest.split_once('_')?;
         let suffix = rest.strip_prefix("bot")?;
-        let is_one =
+        let is_bot_suffix =
             suffix.strip_prefix('_').unwrap_or(suffix).chars().all(|c| c.is_ascii_hexdigit());
         let digits = id.chars().all(|c| c.is_ascii_digit());
-        (is_one && digits).then(|| id.parse().ok())?.map(|id| Self { scope, id })
+        (is_bot_suffix && digits).then(|| id.parse().ok())?.map(|id| Self { scope, id })
     }
 }
 

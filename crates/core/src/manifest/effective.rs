@@ -44,14 +44,14 @@ impl Trace {
 
     /// The fields of the whole container.
     fn lifecycle_items(&self) -> Vec<Item> {
-        let life = &self.merged.life;
+        let lifecycle = &self.merged.lifecycle;
         let mut items = Vec::new();
-        if let Some(first) = life.previously.first() {
+        if let Some(first) = lifecycle.previously.first() {
             let paths: Vec<Json> =
-                life.previously.iter().map(|path| (*path.value).into()).collect();
+                lifecycle.previously.iter().map(|path| (*path.value).into()).collect();
             items.push(self.item_at("previously", paths, &first.origin));
         }
-        if let Some(state) = &life.state {
+        if let Some(state) = &lifecycle.state {
             let is_absent = state.value == desired::EntryPresence::Absent;
             let word = if is_absent { "absent" } else { "present" };
             items.push(self.item_at("state", word, &state.origin));
@@ -205,7 +205,7 @@ fn visible_value(
     entry_fields: &Fields,
 ) -> Result<Json, &'static str> {
     match value {
-        Value::Plain(value) if forms::is_secret(field, value, entry_fields) => {
+        Value::Plain(value) if forms::is_literal_hidden(field, value, entry_fields) => {
             Err("not shown: it may be a secret")
         }
         Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {

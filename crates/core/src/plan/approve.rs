@@ -15,7 +15,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, connect::Graph, extend_until_stable, saved::PlanComparison};
+use super::{Plan, connect::Graph, extend_to_closure, saved::PlanComparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
@@ -26,7 +26,7 @@ use crate::{
     text::{count, escape},
 };
 
-/// Nothing runs if more containers than this number, and more than this share, are skipped.
+/// Nothing is applied if more containers than this number, and more than this share, are skipped.
 const MAX_LEFT_OUT: usize = 3;
 const MAX_LEFT_OUT_SHARE: f64 = 0.05;
 
@@ -41,7 +41,7 @@ pub(super) const WHOLE_RUN: &str = "**";
 /// How much of a plan may be left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policy<'s> {
-    /// Nothing runs if anything is left out.
+    /// Whether nothing is applied if any container is skipped.
     pub all_or_nothing: bool,
     /// The comparison with a saved plan, if only the saved steps may run.
     pub saved: Option<&'s PlanComparison>,
@@ -73,7 +73,7 @@ impl Approved<'_> {
         let Some(position) = of_container.clone().position(|step| step.address == *address) else {
             return false;
         };
-        let links = self.links.get_or_init(|| Graph::of(steps));
+        let links = self.links.get_or_init(|| Graph::from_steps(steps));
         let followers = links.followers(first + position);
         of_container.enumerate().any(|(at, step)| {
             let is_earlier = at < position && step.address.section == target.section;
@@ -82,7 +82,7 @@ impl Approved<'_> {
         })
     }
 
-    /// Whether all of the container at `path` that differs is in the approved part.
+    /// True if the approved part contains every difference of the container at `path`.
     pub fn covers_container(&self, path: &str) -> bool {
         self.plan.limited.is_none() && !self.skipped_paths.contains(path)
     }
@@ -92,7 +92,7 @@ impl Approved<'_> {
         self.plan.live(path)
     }
 
-    /// Whether `refusal`, by a guard of now, was already acknowledged when the plan was made.
+    /// True if `refusal`, from the current guards, was already acknowledged when the plan was made.
     pub fn acknowledges(&self, refusal: &GuardRefusal) -> bool {
         self.plan.acknowledged.iter().any(|acknowledged| {
             acknowledged.refusal.guard == refusal.guard
@@ -178,7 +178,7 @@ impl Plan {
         warnings
     }
 
-    /// Whether a guard refuses the whole run. A refusal for a rule does, because a rule has no
+    /// True if a guard refuses the whole run. A refusal for a rule does, because a rule has no
     /// steps that could be left out.
     pub fn is_refused(&self) -> bool {
         self.refusals
@@ -195,15 +195,22 @@ impl Plan {
         if self.is_refused() {
             return Err(Blocked("a guard refuses the whole run".into()));
         }
-        let all = self.projects + self.groups;
+        let container_count = self.projects + self.groups;
         // Containers outside the saved plan are left out too, but are no sign of a common cause.
         let not_saved = self.not_in_saved(policy.saved);
         if policy.all_or_nothing {
             broken.extend(not_saved.iter().cloned());
         }
         let describe_broken = || match self.groups {
-            0 => format!("{} of {} cannot be applied", broken.len(), count(all, "project")),
-            _ => format!("{} of {all} groups and projects cannot be applied", broken.len()),
+            0 => format!(
+                "{} of {} cannot be applied",
+                broken.len(),
+                count(container_count, "project")
+            ),
+            _ => format!(
+                "{} of {container_count} groups and projects cannot be applied",
+                broken.len()
+            ),
         };
         if !broken.is_empty() && policy.all_or_nothing {
             return Err(Blocked(format!(
@@ -211,7 +218,7 @@ impl Plan {
                 describe_broken()
             )));
         }
-        if are_too_many_skipped(broken.len(), all) {
+        if are_too_many_skipped(broken.len(), container_count) {
             return Err(Blocked(format!(
                 "{}: more than {MAX_LEFT_OUT} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
                 describe_broken(),
@@ -219,8 +226,8 @@ impl Plan {
             )));
         }
         broken.extend(not_saved);
-        // What depends on a step of a broken one is left out too.
-        extend_until_stable(&mut broken, |broken| {
+        // Steps that depend on a step of a broken container are left out too.
+        extend_to_closure(&mut broken, |broken| {
             let whole = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
             let dependants = whole
                 .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
@@ -240,8 +247,8 @@ impl Plan {
     fn broken_containers(&self) -> BTreeSet<Arc<str>> {
         let problems = self.problems.iter().map(|problem| &problem.address);
         let refusals = self.refusals.iter().map(|refusal| &refusal.address);
-        let all = problems.chain(refusals).map(|address| &address.path);
-        all.chain(self.unread_containers()).cloned().collect()
+        let affected_paths = problems.chain(refusals).map(|address| &address.path);
+        affected_paths.chain(self.unread_containers()).cloned().collect()
     }
 
     /// The containers that are left out because something in them could not be read.
@@ -255,7 +262,7 @@ impl Plan {
             .collect()
     }
 
-    /// Whether so much is broken that nothing will be applied.
+    /// True if so many containers are broken that nothing will be applied.
     pub fn is_mostly_broken(&self) -> bool {
         are_too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
     }
@@ -270,7 +277,7 @@ impl Plan {
     }
 }
 
-/// Whether an acknowledgement is about a refusal.
+/// True if an acknowledgement matches a refusal.
 fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     let is_named = || match &*refusal.address.path {
         WHOLE_RUN => ack.selector.pattern() == WHOLE_RUN,
@@ -315,16 +322,17 @@ fn excess_reason(
     // A refusal of the whole run is about the same objects again.
     let (whole_run, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
         matching.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
-    let again = whole_run.iter().map(|refusal| refusal.objects).max();
-    let others: usize = single_refusals.iter().map(|refusal| refusal.objects).sum();
-    let objects = others.max(again.unwrap_or(0));
-    let what = match matching[..] {
+    let whole_run_objects = whole_run.iter().map(|refusal| refusal.objects).max();
+    let single_objects: usize = single_refusals.iter().map(|refusal| refusal.objects).sum();
+    let objects = single_objects.max(whole_run_objects.unwrap_or(0));
+    let matching_text = match matching[..] {
         [one] => format!("`{}` has {objects}", one.address),
         _ => format!("the {} refusals that it matches have {objects} together", matching.len()),
     };
     let is_over = objects > max_objects;
-    is_over
-        .then(|| format!("the acknowledgement of `{ack}` allows at most {max_objects}, and {what}"))
+    is_over.then(|| {
+        format!("the acknowledgement of `{ack}` allows at most {max_objects}, and {matching_text}")
+    })
 }
 
 /// Returns the reason if a glob matches the refusal at its new path but not at a former one:

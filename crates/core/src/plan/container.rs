@@ -1,4 +1,4 @@
-//! The plan of one container: what is compared with what, and its sections.
+//! The plan of one container: chooses what to compare, section by section.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -29,7 +29,7 @@ use crate::{
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
 /// plan is not complete: answer them and call again.
-pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> ContainerPlan {
+pub fn plan_container(declared: &Container, live: &Live, settings: &PlanSettings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let (address, names) = (declared.address(), collect_names(declared, live, settings));
     let empty_facts = Facts { is_empty: true, ..Facts::default() };
@@ -73,7 +73,7 @@ pub fn container(declared: &Container, live: &Live, settings: &PlanSettings) -> 
     plan
 }
 
-/// The ids of what the declarations name.
+/// The ids of the users, groups and other objects that the declarations name.
 fn collect_names(declared: &Container, live: &Live, settings: &PlanSettings) -> Names {
     let mut names = live.names.with_created(&settings.created).with_caller(settings.caller.id);
     for section in catalogue::sections(declared.scope) {
@@ -128,7 +128,7 @@ impl ContainerPlanner<'_> {
         findings
     }
 
-    /// Whether a whole section is held.
+    /// True if a whole section is held.
     fn is_held(&self, section: &DeclaredSection) -> bool {
         self.settings.held_until(&self.section_address(section)).is_some()
     }
@@ -220,7 +220,7 @@ impl ContainerPlanner<'_> {
         (switches, is_archived): (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
-        let sets = section.section.home.closed_by.iter();
+        let sets = section.section.scoped_kind.closed_by.iter();
         let mut lacked: Vec<_> = sets
             .filter_map(|set| switch_effect(set, switches, |name| self.is_feature_off(name)))
             .collect();
@@ -248,10 +248,10 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Whether `steps` remove copies of the parents of a section. A section that cannot be read
+    /// True if `steps` remove copies of the parents of a section. A section that cannot be read
     /// must not prevent that.
     fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
-        let parent = section.section.home.parent.map(|parent| parent.section);
+        let parent = section.section.scoped_kind.parent.map(|parent| parent.section);
         parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
     }
 
@@ -281,7 +281,7 @@ impl ContainerPlanner<'_> {
         findings: &mut Findings,
         steps: &[Step],
     ) {
-        let Some(parent) = section.section.home.parent else { return };
+        let Some(parent) = section.section.scoped_kind.parent else { return };
         let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
             return;
         };
@@ -299,13 +299,14 @@ impl ContainerPlanner<'_> {
             return;
         }
         findings.steps.retain(|step| {
-            let above = step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
-            !above.and_then(Json::as_str).is_some_and(|name| removed_parents.contains(name))
+            let parent_name =
+                step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
+            !parent_name.and_then(Json::as_str).is_some_and(|name| removed_parents.contains(name))
         });
         for entry in section.present() {
-            let named = entry.fields.get(parent.field);
-            let named = named.as_ref().and_then(|named| named.value.text());
-            if let Some(name) = named.filter(|name| removed_parents.contains(*name)) {
+            let parent_field = entry.fields.get(parent.field);
+            let parent_name = parent_field.as_ref().and_then(|named| named.value.text());
+            if let Some(name) = parent_name.filter(|name| removed_parents.contains(*name)) {
                 let words = words![noun = parent_kind.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
                 let problem =
@@ -331,7 +332,7 @@ impl ContainerPlanner<'_> {
 
     /// Plans a container whose contents have not arrived: nothing is written into it before.
     fn plan_arrival(&self, arrival: &ImportState, plan: &mut ContainerPlan) {
-        plan.arrival = Some(arrival.clone());
+        plan.import_state = Some(arrival.clone());
         match arrival {
             ImportState::Running => {
                 let running = Cause::new("its contents are still being imported").transient();

@@ -40,7 +40,7 @@ impl ContainerPlanner<'_> {
             let is_off = |feature: &&'static str| {
                 plan.steps.iter().any(|step| step.removes_capability(Capability::Feature(feature)))
             };
-            let mut sets = section.section.home.closed_by.iter();
+            let mut sets = section.section.scoped_kind.closed_by.iter();
             if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
                 self.close_section(section, Capability::Feature(set[0]), plan);
                 continue;

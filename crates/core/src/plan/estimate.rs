@@ -32,7 +32,7 @@ pub struct Counts {
 
 impl Counts {
     /// The size of `steps`.
-    pub fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
+    pub fn from_steps<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
         let count = |action| steps.clone().filter(|step| step.action == action).count();
         let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
         Self {

@@ -75,7 +75,7 @@ impl ContainerPlanner<'_> {
         section: &DeclaredSection,
         losers: &[(NamedObject, u64)],
     ) -> Option<Findings> {
-        let names_people = section.section.home.names_people;
+        let names_people = section.section.scoped_kind.names_people;
         let found =
             self.context.live.sections.get(section.section.section).filter(|_| names_people)?;
         let mut supposed = found.entries().ok()?.to_vec();
@@ -147,8 +147,8 @@ impl ContainerPlanner<'_> {
 
     /// Whether the group that is now at `path` is declared in this one.
     fn is_within(&self, path: &str) -> bool {
-        let home = self.settings.moves.declared_path(path).to_lowercase();
-        groups_above(&home).any(|group| *group == self.address.path.to_lowercase())
+        let declared_path = self.settings.moves.declared_path(path).to_lowercase();
+        groups_above(&declared_path).any(|group| *group == self.address.path.to_lowercase())
     }
 
     /// Whether a group above, or a share, may give a member a higher level.
@@ -157,7 +157,7 @@ impl ContainerPlanner<'_> {
             || !self.declared_and_live_levels(NamedObject::Group).is_empty()
     }
 
-    /// Whether all groups that the container is shared with are known.
+    /// True if all groups that the container is shared with are known.
     fn knows_all_shares(&self, findings: &mut Findings) -> bool {
         match self.context.live.sections.get(shares::SECTION) {
             _ if !matches!(self.context.live.presence, Presence::Here(..)) => true,
@@ -233,8 +233,8 @@ impl ContainerPlanner<'_> {
     pub(super) fn refuse_named_leavers(&self, plan: &mut ContainerPlan) {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
         for section in self.ordered_sections() {
-            for (who, rule) in grantees(section) {
-                rules.entry(who).or_default().push((section, rule));
+            for (grantee, rule) in grantees(section) {
+                rules.entry(grantee).or_default().push((section, rule));
             }
         }
         let (mut found, mut asks) = (Vec::new(), false);
@@ -242,17 +242,18 @@ impl ContainerPlanner<'_> {
             if step.action != Action::Delete || step.is_copy {
                 continue;
             }
-            let Some(who) = access_loser(step) else { continue };
-            let Some(rules) = rules.get(&who) else { continue };
+            let Some(grantee) = access_loser(step) else { continue };
+            let Some(rules) = rules.get(&grantee) else { continue };
             let user = step.effects.iter().find_map(|effect| match effect {
                 Effect::Access { user, .. } => Some(*user),
                 _ => None,
             });
             if let Some(user) = user {
                 let path = &self.address.path;
-                let above = self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
-                if self.settings.groups.has_member_above(path, &who.1)
-                    || above.is_some_and(|above| {
+                let levels_above =
+                    self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
+                if self.settings.groups.has_member_above(path, &grantee.1)
+                    || levels_above.is_some_and(|above| {
                         // An empty list may be one that could not be read.
                         above.is_empty() || user.is_none_or(|user| above.contains_key(&user))
                     })
@@ -261,12 +262,17 @@ impl ContainerPlanner<'_> {
                     step.effects.extend(is_other.then_some(Effect::provides(Capability::People)));
                     continue;
                 }
-                asks |= above.is_none() && path.contains('/');
+                asks |= levels_above.is_none() && path.contains('/');
             }
-            let who = escape(step.address.entry.as_deref().unwrap_or_default());
+            let member_name = escape(step.address.entry.as_deref().unwrap_or_default());
             found.extend(rules.iter().map(|(section, rule)| {
                 let address = section.address_of(rule, self.address);
-                Problem::from_texts(texts::ACCESS_ENDS, &[("key", &who)], &address, &rule.origin)
+                Problem::from_texts(
+                    texts::ACCESS_ENDS,
+                    &[("key", &member_name)],
+                    &address,
+                    &rule.origin,
+                )
             }));
         }
         if asks {
@@ -286,7 +292,7 @@ impl ContainerPlanner<'_> {
             is_open.then_some((name, UserRule { address, is_member }))
         };
         let rules = self.ordered_sections().flat_map(|section| {
-            grantees(section).filter_map(move |(who, entry)| rule(section, who, entry))
+            grantees(section).filter_map(move |(grantee, entry)| rule(section, grantee, entry))
         });
         rules.collect()
     }
@@ -342,7 +348,8 @@ impl ContainerPlanner<'_> {
         let group = step.live_id().filter(|_| removes && self.is_of_group(step))?;
         let rules = catalogue::sections(self.declared.scope).filter(|section| {
             let mut specs = section.table().specs().iter();
-            section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
+            section.scoped_kind.names_people
+                && specs.any(|spec| spec.field.compare == Compare::Rows)
         });
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
@@ -381,7 +388,7 @@ impl ContainerPlanner<'_> {
         entries.map(|entry| address.entry(section.name(entry.fields.raw()))).collect()
     }
 
-    /// Whether the identity of the entry of `step` is the group in it.
+    /// True if the identity of the entry of `step` is the group in it.
     fn is_of_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
         let subject = section.and_then(|section| subject_field(section.section));
@@ -401,7 +408,7 @@ pub(super) struct UserRule {
 /// A user or group, or a deploy key, by its name in lower case.
 pub type Grantee = (Option<NamedObject>, String);
 
-/// The one whose access `step` takes away or reduces, or the deploy key that it changes.
+/// The grantee whose access `step` removes or reduces, or the deploy key that it changes.
 pub fn access_loser(step: &Step) -> Option<Grantee> {
     let kind = catalogue::section(step.scope, step.address.section?)?;
     if let Some(title) = kind.called_by.filter(|_| step.action != Action::Create) {
@@ -421,7 +428,7 @@ pub fn access_loser(step: &Step) -> Option<Grantee> {
 
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
 pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &DesiredEntry)> {
-    let names_people = section.section.home.names_people;
+    let names_people = section.section.scoped_kind.names_people;
     section.present().filter(move |_| names_people).flat_map(|rule| {
         let values = rule.values();
         let people = forms::referenced_names(section.section, &values).into_iter();
@@ -429,8 +436,8 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &De
         let fields = forms::plain_fields(&values);
         let keys = forms::referenced_entries(section.section, &fields);
         let keys = keys.filter_map(|(_, title)| Some((None, title.as_str()?.to_lowercase())));
-        let named: BTreeSet<_> = people.chain(keys).collect();
-        named.into_iter().map(move |who| (who, rule))
+        let rule_grantees: BTreeSet<_> = people.chain(keys).collect();
+        rule_grantees.into_iter().map(move |grantee| (grantee, rule))
     })
 }
 

@@ -54,7 +54,7 @@ const MIN_REACH: usize = 5;
 /// The maximum number of entries removed in one run.
 const MAX_REMOVALS: usize = 50;
 
-/// Whether a step removes an object.
+/// True if a step removes an object.
 fn is_removal(step: &&Step) -> bool {
     step.action == Action::Delete
 }
@@ -70,11 +70,11 @@ pub(super) fn refuse_removals(
     limits: &Limits,
 ) -> Option<GuardRefusal> {
     let removed = steps.iter().filter(is_removal).count();
-    let added = steps.iter().filter(|step| step.action == Action::Create).count();
+    let added_count = steps.iter().filter(|step| step.action == Action::Create).count();
     let copies = steps.iter().filter(|step| step.is_copy).count();
     let (lost_count, originals) = (removed - copies, live - copies);
     let share = lost_count as f64 / originals.max(1) as f64;
-    let reason = if lost_count > 0 && lost_count == originals && added == 0 {
+    let reason = if lost_count > 0 && lost_count == originals && added_count == 0 {
         if removed == 1 {
             "would remove the only entry".into()
         } else {
@@ -209,7 +209,7 @@ impl<'a> GuardedSteps<'a> {
             .collect();
         let Some(last) = demoted.last() else { return };
         let has_group = context.target.path.contains('/') && context.facts.personal_owner.is_none();
-        let above = match &context.live.levels_above {
+        let inherited_owners = match &context.live.levels_above {
             Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
             None if has_group => return self.findings.add_question(ExtraFact::Inherited),
             None => 0,
@@ -218,10 +218,11 @@ impl<'a> GuardedSteps<'a> {
         let stays = |user: &&u64| !demoted.iter().any(|change| change.subject_id == Some(**user));
         let raised =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-        let others = above + raised + usize::from(context.facts.personal_owner.is_some());
+        let others =
+            inherited_owners + raised + usize::from(context.facts.personal_owner.is_some());
         if owners.iter().filter(stays).count() + others == 0 {
-            let all = owners.len().max(demoted.len());
-            let reason = format!("would remove the last owner (of {all})");
+            let owner_count = owners.len().max(demoted.len());
+            let reason = format!("would remove the last owner (of {owner_count})");
             self.refuse(Guard::LastOwner, last.step, reason);
         }
     }
@@ -267,8 +268,9 @@ impl<'a> GuardedSteps<'a> {
             .filter(is_lower)
             .max_by_key(|change| change.subject_id.map_or(0, |of| level_in(of, change.before)));
         if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
-            let how = if change.step.replaces { ", which is removed and added again" } else { "" };
-            let why = format!(": it comes from this share{how}");
+            let replacement_note =
+                if change.step.replaces { ", which is removed and added again" } else { "" };
+            let why = format!(": it comes from this share{replacement_note}");
             self.refuse_lower(change.step, before, after, &why);
         }
     }
@@ -385,7 +387,7 @@ fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal>
 fn access_changes(step: &Step, by_share: bool) -> impl Iterator<Item = AccessChange<'_>> {
     step.effects.iter().filter_map(move |effect| {
         // Access with an end date counts as gone, and a replaced share takes it away for a while.
-        let (who, before, after, is_gone) = match effect {
+        let (subject, before, after, is_gone) = match effect {
             Effect::Share { group: Some(group), before, after, ends } if by_share => {
                 (Some(*group), before, after, *ends || step.replaces)
             }
@@ -396,7 +398,7 @@ fn access_changes(step: &Step, by_share: bool) -> impl Iterator<Item = AccessCha
         };
         Some(AccessChange {
             step,
-            subject_id: who,
+            subject_id: subject,
             before: *before,
             after: if is_gone { 0 } else { *after },
         })
@@ -448,13 +450,13 @@ fn protection_refusal(step: &Step, how: &[&str]) -> Option<GuardRefusal> {
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.
 fn refuse_weaker_protection(step: &Step, rules: &Weaknesses) -> Option<GuardRefusal> {
-    let how = risk_texts(step, &[Risk::Weakens, Risk::Opens]);
-    let of_rules = rule_changes(step).flat_map(|(before, after)| [before, after]).flatten();
-    let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
+    let risk_text = risk_texts(step, &[Risk::Weakens, Risk::Opens]);
+    let changed_rules = rule_changes(step).flat_map(|(before, after)| [before, after]).flatten();
+    let mut patterns: Vec<_> = changed_rules.map(|rule| &*rule.pattern).collect();
     patterns.dedup();
     let section = step.address.section.unwrap_or_default();
     let by_rules = patterns.iter().filter_map(|by| rules.get(&(section, (*by).to_owned())));
-    let mut how: Vec<_> = how.chain(by_rules.flatten().map(String::as_str)).collect();
+    let mut how: Vec<_> = risk_text.chain(by_rules.flatten().map(String::as_str)).collect();
     how.dedup();
     protection_refusal(step, &how)
 }

@@ -64,7 +64,7 @@ impl Hold {
         Ok(Self { text: written.to_owned(), selector: at, until })
     }
 
-    /// Whether it holds the object at `address`, also by a former path in `moves`.
+    /// True if this hold covers the object at `address`, also under a former path from `moves`.
     fn matches(&self, address: &Address, moves: &Moves) -> bool {
         moves.any_path_matches(address, |former| self.selector.matches(former))
     }

@@ -158,8 +158,8 @@ impl ContainerPlanner<'_> {
         field_origin: impl Fn(&str) -> Origin,
     ) -> Result<Vec<PlannedCall>, Box<Problem>> {
         let (section, _) = catalogue::container(self.declared.scope);
-        let job = CallContext { target, ..self.context.call_context(section, purpose) };
-        section.rules().calls(&job).map_err(|unable| {
+        let call_context = CallContext { target, ..self.context.call_context(section, purpose) };
+        section.rules().calls(&call_context).map_err(|unable| {
             let problem = diff::problem_without_calls(unable, self.address, field_origin);
             Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))
         })

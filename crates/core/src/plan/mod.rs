@@ -1,4 +1,4 @@
-//! The plan: what apply will do, and why other things do not happen.
+//! The plan: what apply will do, and notes about what it will not do.
 //!
 //! In: the declaration ([`Container`]), the live state ([`Live`]), and [`PlanSettings`]. Out: a
 //! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module reads and writes
@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps};
-pub use container::container;
+pub use container::plan_container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, access_loser, grantees};
 pub use guard::Limits;
@@ -63,19 +63,19 @@ use crate::{
     value::Json,
 };
 
-/// How many live states a plan keeps. Apply uses those that are younger than a minute, and hardly changes
-/// more groups and projects in that time.
+/// The maximum number of live states that a plan keeps. Apply only uses states younger than a minute, and
+/// rarely changes more groups and projects than this in a minute.
 const MAX_KEPT_LIVE: usize = 10_000;
 
-/// How many of these also keep the requests of their steps, so that apply does not plan them again.
+/// The maximum number of containers whose steps keep their requests, so that apply need not plan them again.
 const MAX_WITH_REQUESTS: usize = 2_000;
 
-/// What a plan depends on in addition to declarations and live state.
+/// The inputs of a plan in addition to declarations and live state.
 #[derive(Clone, Debug)]
 pub struct PlanSettings {
     /// The token's user.
     pub caller: Caller,
-    /// The values of secret references, as far as they are set.
+    /// The values of the secret references that are set.
     pub secrets: Arc<Secrets>,
     /// The release of the service, if the service does not show it.
     pub release: Option<Release>,
@@ -91,10 +91,9 @@ pub struct PlanSettings {
     pub holds: Holds,
     /// The limits of guards.
     pub limits: Limits,
-    /// The service's names for hosts that have a neutral word in the reference, each after its
-    /// word.
+    /// The service's names for hosts that have a neutral word in the reference, as (word, name).
     pub hosts: Vec<(&'static str, String)>,
-    /// Whether the live state is that of a snapshot, in which no former path leads to a new one.
+    /// Whether the live state comes from a snapshot. A snapshot does not redirect former paths.
     pub is_offline: bool,
 }
 
@@ -107,7 +106,7 @@ impl PlanSettings {
             release: None,
             created: desired.creatable(),
             moves: Arc::clone(&desired.moves),
-            groups: GroupDeclarations::of(&desired.containers),
+            groups: GroupDeclarations::from_containers(&desired.containers),
             resend: Vec::new(),
             holds: Holds::default(),
             limits: Limits::default(),
@@ -116,12 +115,12 @@ impl PlanSettings {
         }
     }
 
-    /// The same after the run: what it sends again without a difference is not left to do.
+    /// The settings for the plan after the run. That plan does not resend anything, because the run did.
     #[must_use]
     pub fn after_run(self) -> Self {
-        let mut run = Self { resend: Vec::new(), ..self };
-        run.groups.is_applied = true;
-        run
+        let mut settings = Self { resend: Vec::new(), ..self };
+        settings.groups.is_applied = true;
+        settings
     }
 
     /// The last day on which the object at `address` is held, if it is.
@@ -157,28 +156,28 @@ pub struct Plan {
     /// The comparison with the base of the branch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseComparison>,
-    /// How many refusals of guards are not shown, since nothing is going to be written.
+    /// The number of guard refusals that are not shown, because nothing will be written.
     #[serde(skip)]
     pub guarded: usize,
     /// The rules that name users, by username.
     #[serde(skip)]
     user_rules: HashMap<String, Vec<UserRule>>,
-    /// What rules included.
+    /// The containers that rules included.
     #[serde(skip)]
     brought_in: IncludedContainers,
-    /// Whether a rule that includes what exists matches nothing.
+    /// Whether an `undeclared: include` rule matches nothing.
     #[serde(skip)]
     has_idle_rules: bool,
     /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, KeptLive<Live>>,
-    /// The plans of the containers, if they are remembered.
+    /// The plan of each container, if [`Self::with_container_plans`] asked for them.
     #[serde(skip)]
     remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
-    /// Whether the requests of steps are dropped.
+    /// Whether steps drop their requests, apart from the first ones.
     #[serde(skip)]
     drops_requests: bool,
-    /// What its steps have in common.
+    /// Values that many steps share, each stored once.
     #[serde(skip)]
     shared: StepInterner,
 }
@@ -198,13 +197,13 @@ impl DerefMut for Plan {
 }
 
 impl Plan {
-    /// A plan of this many projects without remembered parts, for tests.
+    /// A plan with these findings for `projects` projects, for tests.
     #[cfg(debug_assertions)]
     pub fn for_test(findings: Findings, projects: usize) -> Self {
         Self { findings, projects, ..Self::default() }
     }
 
-    /// An empty plan that knows the unread parts and exceptions of `roster`.
+    /// A plan without steps, with the unread parts and the exceptions of `roster`.
     pub fn from_roster(roster: Roster) -> Self {
         let mut plan = Self::default();
         for exception in roster.members.iter().filter_map(|member| member.exception) {
@@ -234,14 +233,14 @@ impl Plan {
 
     /// The reason why a missing step does not prove that it was applied; see
     /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::with_container_plans).
-    pub fn doubt(&self, step: &Step) -> Option<Cause> {
+    pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
         match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
-            Some(plan) => plan.doubt(step),
+            Some(plan) => plan.unconfirmed_cause(step),
             None => Some(Cause::new("not read")),
         }
     }
 
-    /// Counts a container that is not read among those that its rule includes.
+    /// Counts an included container without reading it.
     pub fn count_included(&mut self, container: &Container) {
         self.brought_in.add(container);
     }
@@ -278,7 +277,7 @@ impl Plan {
         self.findings.extend(plan.findings);
     }
 
-    /// The plans of several runs as one, each for a part of the groups and projects.
+    /// Joins the plans of several runs, each of which covered other groups and projects.
     #[must_use]
     pub fn join(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut joined = Self::default();
@@ -291,9 +290,10 @@ impl Plan {
                 *joined.exceptions.entry(exception).or_default() += number;
             }
             joined.limited = match (joined.limited, part.limited) {
-                (Some(one), Some(other)) => {
-                    Some(Limited { to: one.to + other.to, left_out: one.left_out + other.left_out })
-                }
+                (Some(joined_limit), Some(part_limit)) => Some(Limited {
+                    to: joined_limit.to + part_limit.to,
+                    left_out: joined_limit.left_out + part_limit.left_out,
+                }),
                 (one, other) => one.or(other),
             };
             match (&mut joined.base, part.base) {
@@ -304,8 +304,8 @@ impl Plan {
         joined.sort_findings()
     }
 
-    /// Sorts everything, so that the order does not depend on which container was read first. Keeps
-    /// only the part within `extent`, and adds what no single container shows.
+    /// Sorts everything, so that the result does not depend on the order of reading. Applies the limit of
+    /// `extent`, and adds the findings that concern several containers.
     #[must_use]
     pub fn into_sorted(mut self, extent: &Extent) -> Self {
         self.shared = StepInterner::default();
@@ -343,7 +343,7 @@ impl Plan {
 
     /// How many objects are created, changed and removed.
     pub fn counts(&self) -> Counts {
-        Counts::of(self.steps.iter())
+        Counts::from_steps(self.steps.iter())
     }
 
     /// The steps caused by the branch, as far as known; all steps without a base.
@@ -356,7 +356,7 @@ impl Plan {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
 
-    /// Whether something differs from its declaration, also if apply does not change it.
+    /// True if something differs from its declaration, also if apply does not change it.
     pub fn differs(&self, strict: Strictness) -> bool {
         let is_declared = strict == Strictness::Declared;
         let watched = self.watched.iter().map(|step| &step.address);
@@ -386,9 +386,9 @@ impl Plan {
     /// The last day on which the object at `address` is held, if it is. The plan must be
     /// [`into_sorted`](Self::into_sorted).
     pub fn held_until(&self, address: &Address) -> Option<Date> {
-        // A container sorts before its parts. It has few holds, but there may be many containers.
-        let first_held = self.held.partition_point(|held| held.address.path < address.path);
-        let mut of_container = self.held[first_held..].iter();
+        // A container sorts before its parts. Each has few holds, but there may be many containers.
+        let first_position = self.held.partition_point(|held| held.address.path < address.path);
+        let mut of_container = self.held[first_position..].iter();
         let of_container =
             of_container.by_ref().take_while(|held| held.address.path == address.path);
         of_container.filter(|held| held.covers(address)).map(|held| held.until).max()
@@ -405,8 +405,8 @@ impl Plan {
     }
 }
 
-/// Adds to `paths` what `find_more` finds for them, until that is nothing new.
-fn extend_until_stable(
+/// Adds the results of `find_more` to `paths`, until it finds no more.
+fn extend_to_closure(
     paths: &mut BTreeSet<Arc<str>>,
     find_more: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>,
 ) {
@@ -419,12 +419,12 @@ fn extend_until_stable(
     }
 }
 
-/// What counts as a difference.
+/// Which findings count as differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// What is declared and not live as declared, unless it is held.
+    /// Declared objects that differ from the live state, unless they are held.
     Declared,
-    /// Also what is held, what no manifest lists, and secrets that are not set.
+    /// Also held differences, unlisted entries, and secrets that are not set.
     Unlisted,
     /// Also fields that cannot be verified.
     Unverified,
@@ -435,14 +435,14 @@ pub enum Strictness {
 pub struct ContainerPlan {
     /// The results.
     pub findings: Findings,
-    /// The sections whose declarations were compared completely with a complete live state.
+    /// The sections whose declarations and live state were both complete and were compared.
     compared_sections: BTreeSet<&'static str>,
     /// The sections that a declared switch closes.
     closed_sections: BTreeSet<&'static str>,
-    /// Why nothing of the container was compared, if so.
+    /// The reason if nothing of the container was compared.
     closed_cause: Option<Cause>,
     /// The state of the import, if the contents have not arrived.
-    arrival: Option<ImportState>,
+    import_state: Option<ImportState>,
     /// The rules that name users, by username.
     user_rules: Vec<(String, UserRule)>,
 }
@@ -456,10 +456,10 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// Returns the reason if the absence of `step`, from another plan, does not prove that it was
-    /// applied: its object was not read completely, has moved, or was answered without a field that
-    /// the step changes. `None` means that the step has nothing left to do.
-    pub fn doubt(&self, step: &Step) -> Option<Cause> {
+    /// Returns why the absence of `step`, a step of another plan, does not prove that it was applied: its
+    /// object was not read completely or has moved, or a field that the step changes was not returned.
+    /// `None` means that the step has nothing left to do.
+    pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;
         }
@@ -474,16 +474,18 @@ impl ContainerPlan {
         if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
             return Some(ambiguous.reason.clone());
         }
-        if let Some(broken) = self.problems.iter().find(|problem| problem.address == *address) {
-            return Some(Cause::new(broken.message.clone()));
+        if let Some(problem_at_address) =
+            self.problems.iter().find(|problem| problem.address == *address)
+        {
+            return Some(Cause::new(problem_at_address.message.clone()));
         }
-        let lacking = self.noted_fields(step, &Reason::NotReturned);
-        (!lacking.is_empty()).then(|| {
-            Cause::new(format!("the service's answer lacks {}", text::list_names(&lacking)))
+        let missing_fields = self.noted_fields(step, &Reason::NotReturned);
+        (!missing_fields.is_empty()).then(|| {
+            Cause::new(format!("the service's answer lacks {}", text::list_names(&missing_fields)))
         })
     }
 
-    /// Whether the object of `step` was compared. Then only its [certain](Step::certain) part is
+    /// True if the object of `step` was compared. Then only its [certain](Step::certain) part is
     /// needed, unless the condition of the step comes true.
     pub fn has_compared(&self, step: &Step) -> bool {
         step.address.section.is_some_and(|section| self.compared_sections.contains(section))
@@ -496,17 +498,17 @@ impl ContainerPlan {
     }
 
     /// The state of the import, if the contents have not arrived.
-    pub const fn arrival(&self) -> Option<&ImportState> {
-        self.arrival.as_ref()
+    pub const fn import_state(&self) -> Option<&ImportState> {
+        self.import_state.as_ref()
     }
 
-    /// Whether a declared switch closes `section`, so that it cannot be read.
+    /// True if a declared switch closes `section`, so that it cannot be read.
     pub fn is_section_closed(&self, section: &str) -> bool {
         self.closed_sections.contains(section)
     }
 
-    /// The fields of `step`, an update in another plan, for which this plan cannot tell whether
-    /// they were changed.
+    /// The fields of the update `step`, of another plan, for which this plan cannot tell whether they
+    /// were changed.
     pub fn unverifiable_fields(&self, step: &Step) -> Vec<&str> {
         if step.action == Action::Update {
             self.noted_fields(step, &Reason::CannotVerify)
@@ -515,8 +517,8 @@ impl ContainerPlan {
         }
     }
 
-    /// The fields of `step` for which this plan notes `reason`. A field that was known to be unset
-    /// is not among them: that it is set now is all that can be seen.
+    /// The fields of `step` for which this plan notes `reason`. Without those that were unset before:
+    /// for them it is enough to see that they are set now.
     fn noted_fields(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);

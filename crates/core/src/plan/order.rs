@@ -92,11 +92,12 @@ pub(super) fn needed_steps(
     let addresses: HashMap<_, _> =
         steps.iter().enumerate().rev().map(|(at, s)| (s.address.to_string(), at)).collect();
     let needed_by = |(dependent, step): (&StepRank, &Step)| {
-        let named: Vec<_> = step.waits_for().filter_map(|name| addresses.get(name)).collect();
+        let awaited_steps: Vec<_> =
+            step.waits_for().filter_map(|name| addresses.get(name)).collect();
         let needed = ranks.iter().zip(steps).enumerate().flat_map(|(at, (other, other_step))| {
             let is_before = other.rank < dependent.rank;
             let narrows = dependent.rank == MOVE && narrows_visibility(other_step);
-            let is_named = narrows || (is_before && named.contains(&&at));
+            let is_named = narrows || (is_before && awaited_steps.contains(&&at));
             dependent
                 .needed_capabilities()
                 .filter(move |needed| is_before && other.provides.contains(needed))
@@ -159,7 +160,7 @@ pub(super) fn remove_closed(
     closed
 }
 
-/// Whether a step narrows the visibility of its container.
+/// True if a step narrows the visibility of its container.
 pub(super) fn narrows_visibility(step: &Step) -> bool {
     let visibility = visibility_change(step).filter(|_| step.action == Action::Update);
     visibility.is_some_and(|(before, after)| before.is_some_and(|before| before > after))
@@ -214,16 +215,16 @@ impl StepRank {
             }
         }
         let section = step.address.section.and_then(|name| catalogue::section(scope, name));
-        let home = section.map(|section| section.home);
+        let scoped_kind = section.map(|section| section.scoped_kind);
         let name = step.address.entry.as_deref();
-        let only = section.zip(name).and_then(|(of, name)| of.exclusive_group(name));
+        let exclusive_group = section.zip(name).and_then(|(of, name)| of.exclusive_group(name));
         // Delete the old entry before creating the new one: only one may exist.
-        let is_only = only.is_some();
+        let is_only = exclusive_group.is_some();
         if is_only && step.action == Action::Delete {
             provides.push(Capability::Room);
         }
         let rank = compute_rank(step, &provides, &takes);
-        Self { rank, provides, takes, kind: home, is_exclusive: is_only }
+        Self { rank, provides, takes, kind: scoped_kind, is_exclusive: is_only }
     }
 
     /// The capabilities that it needs.
@@ -379,8 +380,8 @@ impl<'p> Edges<'p> {
     fn position_of(&self, address: &str) -> Option<usize> {
         self.addresses
             .get_or_init(|| {
-                let all = self.steps.iter().enumerate().rev();
-                all.map(|(at, step)| (step.address.to_string(), at)).collect()
+                let positioned = self.steps.iter().enumerate().rev();
+                positioned.map(|(at, step)| (step.address.to_string(), at)).collect()
             })
             .get(address)
             .copied()

@@ -58,10 +58,10 @@ impl ContainerPlanner<'_> {
         Problem::from_texts(texts, &[words, noun].concat(), self.address, &self.declared.origin)
     }
 
-    /// The same with texts that have a code for groups and one for projects.
+    /// As [`Self::problem`], with texts that have one code for groups and one for projects.
     fn problem_with_scoped_code(&self, texts: [&'static str; 4], words: Words<'_>) -> Problem {
-        let [of_group, of_project, message, help] = texts;
-        self.problem([self.declared.scope.choose(of_group, of_project), message, help], words)
+        let [group_code, project_code, message, help] = texts;
+        self.problem([self.declared.scope.choose(group_code, project_code), message, help], words)
     }
 
     /// A problem with its former paths.

@@ -13,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Plan, extend_until_stable, guard};
+use super::{Limits, Plan, extend_to_closure, guard};
 use crate::{
     desired::Container,
     diff::{GuardRefusal, Reason, Step},
@@ -47,7 +47,7 @@ pub struct Limited {
     pub left_out: usize,
 }
 
-/// What rules included.
+/// The containers that rules included.
 #[derive(Debug, Default)]
 pub(super) struct IncludedContainers {
     /// The glob that included each container, by path.
@@ -90,7 +90,7 @@ impl Plan {
         paths.dedup();
         let mut selected: BTreeSet<Arc<str>> = paths.iter().take(max_containers).cloned().collect();
         // And those that they depend on.
-        extend_until_stable(&mut selected, |selected| {
+        extend_to_closure(&mut selected, |selected| {
             let steps =
                 self.findings.steps.iter().filter(|step| selected.contains(&step.address.path));
             let needed = steps.flat_map(|step| &step.after).map(|edge| &edge.address.path);

@@ -13,8 +13,8 @@ impl GlobIndex {
     pub fn insert(&mut self, number: usize, glob: &str) {
         let glob = glob.to_lowercase();
         let (beginning, end) = literal_parts(&glob);
-        let ends = self.0.entry(beginning.to_owned()).or_default();
-        let numbers = ends.entry(end.to_owned()).or_default();
+        let globs_by_end = self.0.entry(beginning.to_owned()).or_default();
+        let numbers = globs_by_end.entry(end.to_owned()).or_default();
         if numbers.last() != Some(&number) {
             numbers.push(number);
         }
@@ -24,10 +24,10 @@ impl GlobIndex {
     pub fn candidates(&self, path: &str) -> Vec<usize> {
         let slashes = || path.match_indices('/').map(|(at, _)| at);
         let beginnings = slashes().chain([path.len()]).map(|end| &path[..end]).chain([""]);
-        let ends = || slashes().map(|at| &path[at + 1..]).chain([path, ""]);
+        let suffixes = || slashes().map(|at| &path[at + 1..]).chain([path, ""]);
         let by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
         let mut numbers: Vec<usize> = by_end
-            .flat_map(|by_end| ends().filter_map(|end| by_end.get(end)))
+            .flat_map(|by_end| suffixes().filter_map(|end| by_end.get(end)))
             .flatten()
             .copied()
             .collect();

@@ -20,10 +20,10 @@ const REPORT: &str = "report_approver";
 /// The only name of a rule about coverage.
 const COVERAGE_NAME: &str = "Coverage-Check";
 
-/// The effect of naming branches in a rule that applied to all protected branches.
+/// The note shown if a rule for all protected branches gets a list of branches.
 const NARROWING_NOTE: &str = "is no longer for all protected branches";
 
-/// The setting of a project from which the service makes the rule "All Members".
+/// The project setting from which the service creates the rule "All Members".
 pub const APPROVALS_SETTING: &str = "approvals_before_merge";
 
 /// True if an entry is the rule for any approver. A project has at most one.
@@ -39,13 +39,13 @@ pub(super) struct ApprovalRules;
 impl KindRules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         // Groups that the caller cannot see are missing in the list.
-        let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
-        // For a rule that applies to all protected branches, the service lists all of them. The
-        // list is then not a setting.
+        let shows_all_groups = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
+        // A rule for all protected branches shows all of them in this list, although none of them is set
+        // in the rule.
         if spec.name == BRANCHES_FIELD && is_true(raw, ALL_PROTECTED_FIELD) {
             return Some(Json::Array(Vec::new()));
         }
-        forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
+        forms::decode(spec, raw).filter(|_| spec.name != "groups" || shows_all_groups)
     }
 
     fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
@@ -58,12 +58,12 @@ impl KindRules for ApprovalRules {
         identity
     }
 
-    // Without a type, the service creates a rule without users and groups as the rule for any
-    // approver.
+    // A rule created without users, groups and a type would become the rule for any approver, so the
+    // type is always sent.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let calls = match context.purpose {
             CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES_FIELD) => {
-                // An edit repeats the live value, so the rule would still apply to all of them.
+                // Otherwise the edit would repeat the live flag, and the rule would still apply to all of them.
                 let mut declared = declared.clone();
                 let is_narrowed = !declared.contains_key(ALL_PROTECTED_FIELD)
                     && is_true(live.fields.raw(), ALL_PROTECTED_FIELD);
@@ -78,21 +78,22 @@ impl KindRules for ApprovalRules {
             }
             _ => context.plain_calls()?,
         };
-        let calls_with_type = calls
+        let typed_calls = calls
             .into_iter()
             .map(|call| PlannedCall { request: with_rule_type(call.request), ..call });
-        Ok(calls_with_type.collect())
+        Ok(typed_calls.collect())
     }
 
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+    fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let users = value::items(after, "users").filter_map(Json::as_u64);
         let users = users.map(|user| Effect::needs_access(NamedObject::User, Id::Known(user)));
-        let weaker = weaknesses(before, after).into_iter();
-        let weaker = weaker.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
-        weaker.chain(users).collect()
+        let weakness_texts = weaknesses(before, after).into_iter();
+        let weakness_effects =
+            weakness_texts.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
+        weakness_effects.chain(users).collect()
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let mut lists = ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(EntryFault::for_field(texts::APPROVERS_OF_ANY, list));
@@ -118,8 +119,8 @@ fn has_items(declared: &Fields, list: &str) -> bool {
     declared.list(list).is_some_and(|items| !items.is_empty())
 }
 
-/// How `after` protects less than `before`, apart from the number of approvals: each as the end of
-/// a sentence that starts with "would". A rule that requires no approval protects nothing.
+/// Returns how `after` protects less than `before`, each as the end of a sentence that starts with
+/// "would". Ignores the number of approvals. A rule that requires no approval protects nothing.
 fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let requires_none = before.get("approvals_required").is_some_and(|number| *number == 0);
     if before.is_empty() || requires_none {
@@ -128,23 +129,23 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     if after.is_empty() {
         return vec!["remove the approval rule"];
     }
-    let mut found = Vec::new();
+    let mut weaknesses_found = Vec::new();
     if covers_less(before, after) {
-        found.push("make it cover fewer branches");
+        weaknesses_found.push("make it cover fewer branches");
     }
     let [old, new] = [before, after]
         .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
     if is_nobody(old) {
-        return found;
+        return weaknesses_found;
     }
     let mut lists = old.into_iter().zip(new).filter_map(|(old, new)| old.zip(new));
     if lists.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
-        found.push("let more people approve");
+        weaknesses_found.push("let more people approve");
     }
     if is_nobody(new) {
-        found.push("leave nobody who may approve");
+        weaknesses_found.push("leave nobody who may approve");
     }
-    found
+    weaknesses_found
 }
 
 /// True if nobody is in the lists: the service treats a rule without possible approvers as approved.
@@ -159,16 +160,16 @@ enum CoveredBranches<'r> {
     Named(&'r [Json]),
 }
 
-/// `None` if unknown.
+/// The branches that `rule` applies to; `None` if unknown.
 fn covered_branches(rule: &Object) -> Option<CoveredBranches<'_>> {
     if is_true(rule, ALL_PROTECTED_FIELD) {
         return Some(CoveredBranches::Protected);
     }
-    let named = rule.get(BRANCHES_FIELD)?.as_array()?;
-    Some(if named.is_empty() { CoveredBranches::All } else { CoveredBranches::Named(named) })
+    let branches = rule.get(BRANCHES_FIELD)?.as_array()?;
+    Some(if branches.is_empty() { CoveredBranches::All } else { CoveredBranches::Named(branches) })
 }
 
-/// True if a rule no longer applies to a branch.
+/// True if `after` does not apply to a branch that `before` applies to.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered_branches(before), covered_branches(after)) {
         (Some(CoveredBranches::All), Some(new)) => !matches!(new, CoveredBranches::All),
@@ -251,20 +252,20 @@ mod tests {
         let ids = |live: Json, declared: Json, names: &Names| {
             let (declared, target) = (fields(declared), target());
             let live = crate::kind::testing::live(section, live);
-            let act = CallPurpose::Change(&declared, &live, &["protected_branches"]);
-            let job = CallContext {
+            let purpose = CallPurpose::Change(&declared, &live, &["protected_branches"]);
+            let context = CallContext {
                 section,
                 target: &target,
                 names,
                 release: DetectedRelease::NotRequested,
                 has_unique_address: true,
-                purpose: act,
+                purpose,
             };
             let body = |calls: Vec<PlannedCall>| {
                 let body = calls[0].request.body_fields().unwrap().clone();
                 ["protected_branch_ids", ALL_PROTECTED_FIELD].map(|name| body.plain(name).cloned())
             };
-            ApprovalRules.calls(&job).map(body)
+            ApprovalRules.calls(&context).map(body)
         };
         let declared = json!({"name": "Security", "protected_branches": ["main", "new"]});
         let mut names = names();

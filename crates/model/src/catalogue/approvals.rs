@@ -6,7 +6,7 @@ use super::prelude::*;
 pub(super) struct ApprovalSettings;
 
 impl KindRules for ApprovalSettings {
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let (resets, removes) = ("reset_approvals_on_push", "selective_code_owner_removals");
         if declared.is_on(resets) && declared.is_on(removes) {
             report(

@@ -23,7 +23,7 @@ impl KindRules for Archived {
         Ok(vec![context.target.request(op).into()])
     }
 
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+    fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let [before, after] =
             [before, after].map(|fields| Some(!fields.get("archived")?.as_bool()?));
         Effect::capability(Capability::Writable, before, after).into_iter().collect()

@@ -35,7 +35,7 @@ pub struct Constraint {
     /// Whether it counts only for entries that name a group of another top-level group.
     #[serde(default)]
     pub outside: bool,
-    /// What it does, after the name of the setting.
+    /// The effect, as text after the name of the setting.
     #[serde(default)]
     pub text: String,
     /// The code of the problem.

@@ -1,5 +1,5 @@
-//! Finds copies: live entries that do not differ. Two concurrent runs, or a create whose response
-//! was lost, leave copies.
+//! Finds copies: live entries without differences. Two concurrent runs, or a resent create request
+//! whose first response was lost, leave copies.
 
 use std::cmp::Reverse;
 
@@ -13,12 +13,12 @@ use crate::{
     value::{self, Json, Object},
 };
 
-/// Two live entries created within this many seconds may come from one create whose answer was lost
-/// and from its second sending.
+/// The maximum time between the creation of an entry and of its copy, in seconds: a create whose
+/// response was lost, and the same request resent.
 const COPY_WITHIN_SECONDS: i64 = 15 * 60;
 
-/// Values that the service computes: from the time of the request, from other fields, and from
-/// later use.
+/// Fields that the service computes from the time of the request, from other fields, or from later
+/// use.
 pub const COMPUTED: [&str; 9] = [
     "id",
     "created_at",
@@ -31,34 +31,34 @@ pub const COMPUTED: [&str; 9] = [
     "last_successful_update_at",
 ];
 
-/// Live entries that count as one.
+/// An entry and its copies.
 pub struct Copies<'l> {
     /// The entry that stays.
     pub kept: &'l LiveEntry,
-    /// The others.
+    /// The entries to remove.
     pub copies: Vec<&'l LiveEntry>,
 }
 
 impl<'l> Copies<'l> {
-    /// The `entries` of a section that have one identity, at least one, if they are copies.
+    /// Checks that `entries`, which have the same identity, are copies. There must be at least one.
     ///
-    /// Keeps the oldest entry that has all entries of [`child_sections`]. If the service hides a
-    /// credential that only a new entry can get, keeps the newest, which has the current
-    /// credential.
+    /// Keeps the entry with the most child entries ([`child_sections`]), among these the oldest. If
+    /// the service hides a credential that is set only at creation, keeps the newest entry instead,
+    /// which has the current credential.
     ///
     /// # Errors
-    /// How they differ.
+    /// How the entries differ, as the end of a sentence.
     pub fn find(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
         let mut copies = entries.to_vec();
         if let [only] = copies[..] {
             return Ok(Self { kept: only, copies: Vec::new() });
         }
-        let parts: Vec<_> = child_sections(section).map(|(part, _)| part.section).collect();
-        copies.sort_by_key(|entry| (Reverse(count_parts(&parts, entry)), entry.id()));
+        let child_names: Vec<_> = child_sections(section).map(|(part, _)| part.section).collect();
+        copies.sort_by_key(|entry| (Reverse(count_child_rows(&child_names, entry)), entry.id()));
         let hidden =
             copies.first().map_or(HiddenValues::Nothing, |first| hidden_values(section, first));
         for other in copies.iter().skip(1) {
-            if let Some(difference) = find_difference(hidden, &parts, copies[0], other) {
+            if let Some(difference) = find_difference(hidden, &child_names, copies[0], other) {
                 return Err(difference);
             }
         }
@@ -67,31 +67,31 @@ impl<'l> Copies<'l> {
     }
 }
 
-/// What the service hides of an entry.
+/// The values of an entry that the service does not show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HiddenValues {
     Nothing,
-    /// Only what an entry gets when it is created and never later.
+    /// Only fields that can be set when the entry is created, and not later.
     OnlyAtCreation,
     More,
 }
 
-/// The sections whose entries belong to those of `section`.
+/// The sections whose entries are children of entries of `section`.
 pub fn child_sections(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
-    let below = catalogue::sections(section.home.scope)
-        .filter_map(|section| Some((section, section.home.parent?)));
-    below.filter(move |(_, parent)| parent.section == section.section)
+    let child_sections = catalogue::sections(section.scoped_kind.scope)
+        .filter_map(|section| Some((section, section.scoped_kind.parent?)));
+    child_sections.filter(move |(_, parent)| parent.section == section.section)
 }
 
-/// The number of child entries of an entry in the sections `parts`, as far as they were read.
-fn count_parts(parts: &[&str], entry: &LiveEntry) -> usize {
+/// The number of child entries of `entry` in the given sections; 0 if they were not read.
+fn count_child_rows(child_names: &[&str], entry: &LiveEntry) -> usize {
     let Some(whole) = &entry.whole_object else { return 0 };
-    let rows = parts.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
+    let rows = child_names.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
     rows.map(Vec::len).sum()
 }
 
-/// True if `first` has the part `name` of `other`: all of its rows.
-fn has_part(name: &str, first: &Object, other: &Object) -> bool {
+/// True if `first` has all child entries that `other` has in the section `name`.
+fn includes_children(name: &str, first: &Object, other: &Object) -> bool {
     match (first.get(name), other.get(name)) {
         (Some(Json::Array(all)), Some(Json::Array(some))) => {
             some.iter().all(|row| all.contains(row))
@@ -100,28 +100,34 @@ fn has_part(name: &str, first: &Object, other: &Object) -> bool {
     }
 }
 
-/// How `other` differs from `first`.
+/// How `other` differs from `first`, as the end of a sentence; `None` if it is a copy.
 fn find_difference(
     hidden: HiddenValues,
     parts: &[&str],
     first: &LiveEntry,
     other: &LiveEntry,
 ) -> Option<String> {
-    let (Some(one), Some(two)) = (&first.whole_object, &other.whole_object) else {
+    let (Some(first_object), Some(other_object)) = (&first.whole_object, &other.whole_object)
+    else {
         return Some("differ".to_owned());
     };
-    let (one, two) = (one.raw(), two.raw());
-    let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
+    let (first_fields, other_fields) = (first_object.raw(), other_object.raw());
+    let mut names = first_fields
+        .keys()
+        .chain(other_fields.keys())
+        .filter(|name| !COMPUTED.contains(&name.as_str()));
     if let Some(name) = names.find(|name| {
-        let is_part = parts.contains(&name.as_str()) && has_part(name, one, two);
-        !is_part && one.get(*name) != two.get(*name)
+        let is_part =
+            parts.contains(&name.as_str()) && includes_children(name, first_fields, other_fields);
+        !is_part && first_fields.get(*name) != other_fields.get(*name)
     }) {
         return Some(format!("differ in `{}`", text::escape(name)));
     }
-    match (hidden, creation_time(one), creation_time(two)) {
+    match (hidden, creation_time(first_fields), creation_time(other_fields)) {
         (HiddenValues::Nothing, ..) => None,
-        (_, Some(one), Some(two)) => {
-            let is_close_in_time = (one.as_second() - two.as_second()).abs() <= COPY_WITHIN_SECONDS;
+        (_, Some(first_time), Some(other_time)) => {
+            let is_close_in_time =
+                (first_time.as_second() - other_time.as_second()).abs() <= COPY_WITHIN_SECONDS;
             (!is_close_in_time).then(|| "were created more than 15 minutes apart".to_owned())
         }
         (HiddenValues::OnlyAtCreation, ..) => None,
@@ -129,8 +135,8 @@ fn find_difference(
     }
 }
 
-/// The values that the service hides of an entry: write-only fields, credentials in URLs, and entries
-/// of other sections that belong to it.
+/// What the service does not show of an entry: write-only fields, credentials in URLs, and child
+/// entries.
 fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     let Some(whole) = entry.whole_object.as_ref().map(LiveFields::raw) else {
         return HiddenValues::More;

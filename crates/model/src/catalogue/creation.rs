@@ -27,16 +27,16 @@ impl CreationRequests<'_> {
     ///
     /// # Errors
     /// If a field names something that the service does not have.
-    pub(super) fn plan_calls(self, job: &CallContext<'_>, declared: &Fields) -> Calls {
-        let naming: Vec<_> = self.base_fields.keys().cloned().collect();
+    pub(super) fn plan_calls(self, context: &CallContext<'_>, declared: &Fields) -> Calls {
+        let naming_fields: Vec<_> = self.base_fields.keys().cloned().collect();
         let mut first = self.base_fields.clone();
         let mut then = Fields::new();
-        let settings = super::section(job.target.scope, super::settings::SECTION);
+        let settings = super::section(context.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let container = job.section.spec(name).map(|_| job.section);
+            let container = context.section.spec(name).map(|_| context.section);
             let Some(section) = container.or(settings) else { continue };
             let is_waiting = section.describe_wait(name, declared, None, true).is_some();
-            if is_waiting || equals_default(job.section, section, name, value) {
+            if is_waiting || equals_default(context.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);
@@ -49,21 +49,21 @@ impl CreationRequests<'_> {
             } else {
                 continue;
             };
-            body.extend([Encoder { section, names: job.names }.encode_field(name, value)?]);
+            body.extend([Encoder { section, names: context.names }.encode_field(name, value)?]);
         }
         if let Some(settings) = settings {
-            let encoder = Encoder { section: settings, names: job.names };
-            encoder.add_needed(&mut then, declared, None)?;
+            let encoder = Encoder { section: settings, names: context.names };
+            encoder.add_required_fields(&mut then, declared, None)?;
         }
         let mut calls = Vec::new();
-        let post = self.post.fields(first).naming(naming);
-        for request in std::iter::once(post).chain(edit_requests(job, self.edit, then)) {
+        let post = self.post.fields(first).naming(naming_fields);
+        for request in std::iter::once(post).chain(edit_requests(context, self.edit, then)) {
             let body = request.body_fields();
             let undo_body = settings
                 .zip(body)
                 .map(|(section, body)| limits::switch_off_body(section, body, None));
             calls.push(PlannedCall::from(request));
-            for undo in edit_requests(job, self.edit, undo_body.unwrap_or_default()) {
+            for undo in edit_requests(context, self.edit, undo_body.unwrap_or_default()) {
                 calls.push(PlannedCall { is_undo: true, ..undo.into() });
             }
         }
@@ -110,9 +110,9 @@ pub(super) fn relocate(
 /// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
 /// with an internal error, so switches that are off are left out.
 fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {
-    let is_of_container = std::ptr::eq(section.kind, container.kind);
+    let is_container_section = std::ptr::eq(section.kind, container.kind);
     (section.field(name).is_upload() && value.is_null())
-        || (is_of_container && value.plain() == Some(&Json::Bool(false)))
+        || (is_container_section && value.plain() == Some(&Json::Bool(false)))
 }
 
 /// The edits with `body`: one for the data, and one for each file.

@@ -18,7 +18,7 @@ impl KindRules for ForkRelation {
         match context.purpose {
             CallPurpose::Create(declared) => Ok(vec![relation_request(context, declared)?.into()]),
             CallPurpose::Remove(live) => Ok(vec![context.remove(live)?.into()]),
-            // The service refuses a second relation.
+            // The service allows one relation, so the old one is removed first and restored on failure.
             CallPurpose::Change(declared, live, _) => Ok(vec![
                 context.remove(live)?.without_resend().into(),
                 relation_request(context, declared)?.into(),
@@ -28,10 +28,10 @@ impl KindRules for ForkRelation {
         }
     }
 
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let lost =
+    fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let former_upstream =
             value::text(before, FORK_OF).filter(|_| before.get(FORK_OF) != after.get(FORK_OF));
-        let effect = lost.map(|lost| {
+        let effect = former_upstream.map(|lost| {
             let upstream = text::escape(lost);
             Effect::SideEffect(format!(
                 "closes the open merge requests from here into `{upstream}`"
@@ -41,7 +41,7 @@ impl KindRules for ForkRelation {
     }
 }
 
-/// The request that makes the project a fork of the declared parent.
+/// The request that makes the project a fork of the declared upstream.
 pub(super) fn relation_request(
     context: &CallContext<'_>,
     declared: &Fields,
@@ -52,10 +52,10 @@ pub(super) fn relation_request(
     Ok(request.arg_of(UPSTREAM_ARGUMENT, path, id.number()))
 }
 
-/// The request that restores the former parent.
-fn former_relation_request(job: &CallContext<'_>, live: &LiveEntry) -> Request<Write> {
+/// The request that restores the former upstream.
+fn former_relation_request(context: &CallContext<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
-    let request = job.target.request(operation::FORK_RELATION_CREATE);
+    let request = context.target.request(operation::FORK_RELATION_CREATE);
     request.arg_of(UPSTREAM_ARGUMENT, &path, live.id())
 }
 
@@ -96,16 +96,18 @@ mod tests {
         assert_eq!(as_sent(&made), as_sent(&[relate("acme/up", 4)]));
         let live = live(of, upstream());
         let release = crate::release::DetectedRelease::NotRequested;
-        let job = |act| CallContext {
+        let context_for = |purpose| CallContext {
             section: of,
             target: &target,
             names: &names,
             release,
             has_unique_address: true,
-            purpose: act,
+            purpose,
         };
-        let replaced =
-            of.rules().calls(&job(CallPurpose::Change(&declared, &live, &["fork_of"]))).unwrap();
+        let replaced = of
+            .rules()
+            .calls(&context_for(CallPurpose::Change(&declared, &live, &["fork_of"])))
+            .unwrap();
         let restores: Vec<_> = replaced.iter().map(|call| call.is_restore).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
@@ -114,7 +116,7 @@ mod tests {
         assert_eq!(as_sent(&act(of, &names, CallPurpose::Remove(&live))), as_sent(&[end()]));
         let unknown = of.rules().calls(&CallContext {
             names: &Names::default(),
-            ..job(CallPurpose::Create(&declared))
+            ..context_for(CallPurpose::Create(&declared))
         });
         assert!(matches!(
             unknown,

@@ -48,13 +48,12 @@ impl KindRules for GroupRules {
         };
         let parent = context.target.namespace.as_ref();
         let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.to_json().into()));
-        let within = context.target.naming().into_iter().chain(parent).collect();
+        let base_fields = context.target.naming().into_iter().chain(parent).collect();
         let post = operation::GROUP_CREATE.request();
         let takes =
             &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
         let edit = operation::GROUP_UPDATE;
-        CreationRequests { post, accepts: takes, edit, base_fields: within }
-            .plan_calls(context, declared)
+        CreationRequests { post, accepts: takes, edit, base_fields }.plan_calls(context, declared)
     }
 }
 

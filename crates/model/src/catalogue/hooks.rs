@@ -58,7 +58,7 @@ impl KindRules for Hooks {
         }
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let previously = declared.list("previously").into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));
@@ -83,7 +83,7 @@ impl KindRules for Hooks {
     // headers, even those of the same request, and variables that keep their secret.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
-            (context.purpose, context.section.home.operations.edit)
+            (context.purpose, context.section.scoped_kind.operations.edit)
         else {
             return context.plain_calls();
         };
@@ -98,14 +98,15 @@ impl KindRules for Hooks {
             let side_effect = header_side_effect(live)?;
             calls = calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect();
         }
-        let acts = KEYED_LISTS.iter().zip(&context.section.home.operations.others);
+        let acts = KEYED_LISTS.iter().zip(&context.section.scoped_kind.operations.others);
         let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
         for (name, act) in acts {
             let declared = declared_keys(declared, name);
             let removed_keys = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
-            let gone = removed_keys.filter(|key| declared.iter().all(|declared| declared != key));
+            let keys_to_remove =
+                removed_keys.filter(|key| declared.iter().all(|declared| declared != key));
             calls.extend(
-                gone.map(|key| {
+                keys_to_remove.map(|key| {
                     PlannedCall::from(context.entry_request(*act, live).arg("key", key))
                 }),
             );

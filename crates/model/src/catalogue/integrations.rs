@@ -54,12 +54,12 @@ impl KindRules for Integrations {
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let Some(slug) = declared.text(SLUG) else { return };
         // Projects have all integrations that there are.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
-        // A value that is wrong may be meant as 1.
+        // An invalid value may stand for 1.
         let with_token = declared.plain("jira_auth_type");
         let with_token = with_token.is_some_and(|kind| *kind != 0);
         let user = user_field(slug).filter(|_| !with_token);
@@ -96,7 +96,7 @@ impl KindRules for Integrations {
         let mut calls = context.plain_calls()?;
         let is_old =
             matches!(context.release, DetectedRelease::Known(release) if release < INHERITS_SINCE);
-        let is_group = context.section.home.scope == Scope::Group;
+        let is_group = context.section.scoped_kind.scope == Scope::Group;
         for call in &mut calls {
             if let RequestBody::Json(fields) = &mut call.request.body
                 && !is_old
@@ -260,7 +260,7 @@ mod tests {
             (DetectedRelease::Hidden, Some(false)),
             (DetectedRelease::NotRequested, Some(false)),
         ] {
-            let job = CallContext {
+            let context = CallContext {
                 section: section("integrations"),
                 target: &target(),
                 names: &kind::Names::default(),
@@ -268,7 +268,7 @@ mod tests {
                 has_unique_address: true,
                 purpose: CallPurpose::Create(&declared),
             };
-            let calls = Integrations.calls(&job).unwrap();
+            let calls = Integrations.calls(&context).unwrap();
             let body = calls[0].request.body_fields().unwrap();
             assert_eq!(body.flag(INHERITS_PARAMETER), expected, "{release:?}");
         }

@@ -202,7 +202,7 @@ mod tests {
             (Scope::Project, "acme/shop", true),
         ] {
             let target = Target::new(scope, path.into());
-            let job = CallContext {
+            let context = CallContext {
                 section: crate::catalogue::section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
@@ -211,7 +211,7 @@ mod tests {
                 purpose: CallPurpose::Create(&declared),
             };
             let refused = matches!(
-                Members.calls(&job),
+                Members.calls(&context),
                 Err(NoCalls::Impossible(EntryFault { code: "top-level", .. }))
             );
             assert_eq!(refused, is_refused, "{path}");

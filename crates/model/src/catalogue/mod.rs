@@ -66,7 +66,7 @@ fn rules(name: &str) -> Option<&'static dyn KindRules> {
 
 /// The second list that shows a field of entries of `section`, if there is one.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
-    let is_it = section.section == "members" && section.home.scope == Scope::Group;
+    let is_it = section.section == "members" && section.scoped_kind.scope == Scope::Group;
     is_it.then_some(&members::PENDING_LIST)
 }
 
@@ -89,8 +89,8 @@ pub struct RegistryInUse;
 impl Registry {
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let all = description::built_in();
-        Self { built_in_count: all.kinds.len(), ..all }
+        let built_in_registry = description::built_in();
+        Self { built_in_count: built_in_registry.kinds.len(), ..built_in_registry }
     }
 
     /// The kinds that a user describes.
@@ -112,7 +112,7 @@ impl Registry {
         all.find(|section| section.section == name)
     }
 
-    /// The operation that reads the one thing at this `path`.
+    /// The operation that reads the single object at this `path`.
     pub fn find_get(&self, path: &str) -> Option<Op<Read>> {
         OPERATIONS.iter().chain(&self.described_operations).find_map(|op| match op {
             AnyOp::Read(op) if op.row().path == path => Some(*op),

@@ -7,7 +7,7 @@
 
 use crate::{
     field::{Compare, Required, ValueType},
-    kind::{Spec, row},
+    kind::{Spec, keyed_field},
     operation::{AnyOp, OPERATIONS, Operation, Parameter, ParameterLocation, ResponseBody, Type},
     release::Release,
 };
@@ -98,14 +98,22 @@ fn row_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
     if spec.has_secret_rows() {
         return value;
     }
-    let part = |name, value, about| Parameter::new(ParameterLocation::Body, name, value, about);
+    let body_parameter =
+        |name, value, about| Parameter::new(ParameterLocation::Body, name, value, about);
     if spec.has_named_rows() {
-        let gone = part("destroy", Type::Boolean, "Whether to remove the row with this name.");
-        return Type::Objects(keys.iter().chain([&gone]).copied().collect::<Vec<_>>().leak());
+        let removal_flag =
+            body_parameter("destroy", Type::Boolean, "Whether to remove the row with this name.");
+        return Type::Objects(
+            keys.iter().chain([&removal_flag]).copied().collect::<Vec<_>>().leak(),
+        );
     }
-    let id = part("id", Type::Integer, "The id of the row to change; a new one if left out.");
-    let gone = part("_destroy", Type::Boolean, "Whether to remove the row with this id.");
-    Type::Objects([id].iter().chain(keys).chain([&gone]).copied().collect::<Vec<_>>().leak())
+    let id =
+        body_parameter("id", Type::Integer, "The id of the row to change; a new one if left out.");
+    let removal_by_id =
+        body_parameter("_destroy", Type::Boolean, "Whether to remove the row with this id.");
+    Type::Objects(
+        [id].iter().chain(keys).chain([&removal_by_id]).copied().collect::<Vec<_>>().leak(),
+    )
 }
 
 /// An edit only requires the fields that it must repeat.
@@ -133,7 +141,7 @@ fn parameter(field: &'static Field) -> Parameter {
 /// The type of a field in requests.
 fn type_of(field: &'static Field) -> Type {
     match field.value_type {
-        // Requests contain the id of the thing that manifests name.
+        // Requests contain the id of the object that manifests name.
         ValueType::Texts if field.names.is_some() => Type::Integers,
         _ if field.names.is_some() => Type::Integer,
         ValueType::File => Type::File,
@@ -157,7 +165,7 @@ fn type_of(field: &'static Field) -> Type {
 /// The keys of a mapping, or of the rows of a list. A key that is only an alias in manifests is not
 /// sent.
 fn key_parameters(field: &'static Field) -> &'static [Parameter] {
-    let keys = row(field).keys.iter().filter(|key| key.replaced_by().is_none());
+    let keys = keyed_field(field).keys.iter().filter(|key| key.replaced_by().is_none());
     keys.map(parameter).collect::<Vec<_>>().leak()
 }
 

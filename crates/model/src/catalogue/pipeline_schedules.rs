@@ -18,7 +18,7 @@ const RIGHTS_RISK: &str = "run its pipelines with the rights of the token's user
 pub(super) struct PipelineSchedules;
 
 impl KindRules for PipelineSchedules {
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let inputs = declared.list("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
@@ -167,18 +167,22 @@ mod tests {
         let there = live(of, raw(json!({"id": 5})));
         let (names, release) =
             (Names::default().with_caller(4), DetectedRelease::Known(release::REFERENCE));
-        let act = CallPurpose::Change(&declared, &there, &["active"]);
+        let purpose = CallPurpose::Change(&declared, &there, &["active"]);
         let target = target();
-        let job = CallContext {
+        let context = CallContext {
             section: of,
             target: &target,
             names: &names,
             release,
             has_unique_address: true,
-            purpose: act,
+            purpose,
         };
-        let side_effect: Vec<_> =
-            PipelineSchedules.calls(&job).unwrap().iter().map(|call| call.side_effect).collect();
+        let side_effect: Vec<_> = PipelineSchedules
+            .calls(&context)
+            .unwrap()
+            .iter()
+            .map(|call| call.side_effect)
+            .collect();
         assert_eq!(side_effect, [Some(OWNERSHIP_NOTE), None]);
     }
 

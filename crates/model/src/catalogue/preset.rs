@@ -1,4 +1,4 @@
-//! The service's defaults for undeclared fields of new things.
+//! The service's defaults for undeclared fields of new objects.
 //!
 //! `undrift export` leaves these values out, so that exported manifests contain only decisions. A
 //! value is left out if it is the [default](crate::field::FieldDefaults::service) of its field or empty

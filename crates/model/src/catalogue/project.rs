@@ -48,7 +48,7 @@ impl KindRules for ProjectRules {
     }
 
     /// Checks `create:` and `settings:` of one project together.
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         check_create(declared, report);
         // An undeclared setting gets the service's default.
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
@@ -67,7 +67,7 @@ impl KindRules for ProjectRules {
         }
     }
 
-    fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
+    fn effects(&self, _subject_id: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
         let mut effects = Vec::new();
         if source::has_undeclared_contents(after) {
             effects.push(Effect::Fills);
@@ -202,7 +202,7 @@ mod tests {
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
         let section = crate::catalogue::container(Scope::Project).0;
-        let job = CallContext {
+        let context = CallContext {
             section,
             target,
             names: &Names::default(),
@@ -210,7 +210,7 @@ mod tests {
             has_unique_address: true,
             purpose: CallPurpose::Create(declared),
         };
-        requests(ProjectRules.calls(&job).unwrap_or_default())
+        requests(ProjectRules.calls(&context).unwrap_or_default())
     }
 
     fn create(owner: NamespaceOwner, declared: &Fields) -> Vec<Request<Write>> {
@@ -336,7 +336,7 @@ mod tests {
                 name: None,
             };
             let target = new_target(NamespaceOwner::Group);
-            let job = CallContext {
+            let context = CallContext {
                 section: crate::catalogue::container(Scope::Project).0,
                 target: &target,
                 names: &Names::default(),
@@ -344,7 +344,7 @@ mod tests {
                 has_unique_address: true,
                 purpose: CallPurpose::Container(Lifecycle::Move(&former)),
             };
-            assert_eq!(requests(ProjectRules.calls(&job).unwrap()), expected);
+            assert_eq!(requests(ProjectRules.calls(&context).unwrap()), expected);
         }
     }
 

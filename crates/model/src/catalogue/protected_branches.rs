@@ -16,7 +16,7 @@ use super::prelude::*;
 pub(super) struct ProtectedBranches;
 
 impl KindRules for ProtectedBranches {
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let rows = declared.list(UNPROTECT_FIELD).into_iter().flatten();
         let mut levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         if levels.any(|level| level.number == 0) {
@@ -27,16 +27,23 @@ impl KindRules for ProtectedBranches {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         self.check_right_to_unprotect(context)?;
         match context.purpose {
-            CallPurpose::Change(declared, live, changed) if is_replaced(live, changed) => {
+            CallPurpose::Change(declared, live, changed) if needs_replacement(live, changed) => {
                 context.replace(declared, live)
             }
             _ => context.plain_calls(),
         }
     }
 
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let lets = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
-        rule_effects("name", before, after, &lets, &[lets[0].0, lets[1].0, UNPROTECT_FIELD], true)
+    fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let permissions = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
+        rule_effects(
+            "name",
+            before,
+            after,
+            &permissions,
+            &[permissions[0].0, permissions[1].0, UNPROTECT_FIELD],
+            true,
+        )
     }
 }
 
@@ -45,10 +52,10 @@ impl ProtectedBranches {
     /// administrators.
     ///
     /// # Errors
-    /// If the declared or live rows certainly exclude the user of the token.
+    /// If the declared or live rows exclude the token's user for certain.
     fn check_right_to_unprotect(&self, context: &CallContext<'_>) -> Result<(), NoCalls> {
         let spec = context.section.spec(UNPROTECT_FIELD);
-        let (rows, what) = match context.purpose {
+        let (rows, verb) = match context.purpose {
             CallPurpose::Create(new) => {
                 let rows = new.plain(UNPROTECT_FIELD);
                 (rows.map(|rows| forms::to_comparable(spec, rows, context.names)), "would")
@@ -61,7 +68,7 @@ impl ProtectedBranches {
         let caller = context.names.caller();
         if rows.is_some_and(|rows| caller.is_some_and(|id| excludes_user(&rows, id))) {
             return Err(EntryFault::for_field(texts::LOCKED_OUT, UNPROTECT_FIELD)
-                .fill("what", what)
+                .fill("what", verb)
                 .into());
         }
         Ok(())
@@ -78,14 +85,14 @@ fn excludes_user(rows: &Json, id: u64) -> bool {
     users.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
-/// True if a change needs a replacement: without tiers, the service only edits one flag.
-fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
+/// True if the change needs a new protection: on the free tier, the service can only edit one flag.
+fn needs_replacement(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
-/// The effects of changing a rule. `name` is the field with its pattern, `permissions` the lists
-/// with permissions, and `lists` the lists whose rows name users and groups. If `is_edited`, the
-/// service edits the rows and checks the access of new rows only.
+/// The effects of changing a rule. `name` is the field with the pattern. `permissions` are the fields
+/// with the permissions, and `lists` those whose rows name users and groups. If `is_edited`, the service
+/// edits the rows and only checks the access of new ones.
 pub(super) fn rule_effects(
     name: &str,
     before: &Object,
@@ -98,13 +105,13 @@ pub(super) fn rule_effects(
     let [old, new] =
         [before, after].map(|fields| RefRule::from_fields(fields, name, permissions, is_new));
     let mut effects = vec![Effect::Rule { before: old, after: new }];
-    for (named, key) in [(NamedObject::User, "user_id"), (NamedObject::Group, "group_id")] {
+    for (object_type, key) in [(NamedObject::User, "user_id"), (NamedObject::Group, "group_id")] {
         for list in lists {
             let [old, new] = [before, after].map(|fields| -> Vec<_> {
                 value::items(fields, list).filter_map(|row| Id::from_json(row.get(key)?)).collect()
             });
-            let added = new.into_iter().filter(|id| !is_edited || !old.contains(id));
-            effects.extend(added.map(|id| Effect::needs_access(named, id)));
+            let added_ids = new.into_iter().filter(|id| !is_edited || !old.contains(id));
+            effects.extend(added_ids.map(|id| Effect::needs_access(object_type, id)));
         }
     }
     effects
@@ -126,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_branch_that_a_group_protects_is_not_the_projects_own() {
-        let home = section("protected_branches").home;
+        let home = section("protected_branches").scoped_kind;
         for (raw, is_inherited) in [
             (json!({"name": "main"}), false),
             (json!({"name": "main", "inherited": false}), false),
@@ -167,19 +174,13 @@ mod tests {
         let mut names = names().with_caller(4);
         names.insert(NamedObject::User, "me", Some(4));
         let target = target();
-        let is_refused = |names: &Names, act: CallPurpose<'_>| {
+        let is_refused = |names: &Names, purpose: CallPurpose<'_>| {
             let release = DetectedRelease::NotRequested;
             let (section, target) = (of, &target);
-            let job = CallContext {
-                section,
-                target,
-                names,
-                release,
-                has_unique_address: true,
-                purpose: act,
-            };
+            let context =
+                CallContext { section, target, names, release, has_unique_address: true, purpose };
             matches!(
-                of.rules().calls(&job),
+                of.rules().calls(&context),
                 Err(NoCalls::Impossible(EntryFault { code: "locked-out", .. }))
             )
         };

@@ -7,7 +7,7 @@ pub(super) struct PushRule;
 
 impl KindRules for PushRule {
     // A new project gets a copy of the rule of the closest group above.
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+    fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         if before == after { Vec::new() } else { vec![Effect::HandsDown] }
     }
 }

@@ -117,7 +117,7 @@ fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec
     first.into_iter().flatten().chain(words).chain(last).chain(guard_remark(field)).collect()
 }
 
-/// The guard that asks about a field, and the changes that it asks about.
+/// The guard that checks a field, and the changes that it refuses.
 fn guard_remark(field: &Field) -> Option<String> {
     let condition = match &field.weakens {
         Weakens::Never => return None,

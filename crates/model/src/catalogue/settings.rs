@@ -11,7 +11,7 @@ use crate::kind::{
     forms::{self, is_level_enabled},
 };
 
-/// What the subject of an ID token consists of.
+/// The field with the components of the subject of an ID token.
 const CLAIMS_FIELD: &str = "ci_id_token_sub_claim_components";
 
 /// The name of the section.
@@ -63,11 +63,12 @@ impl KindRules for Settings {
         if live.is_none() && name == "mr_default_target_self" && !declared.contains_key(FORK_OF) {
             return Some("until the project is a fork");
         }
-        let is_of_repository = section.home.scope == Scope::Project && name == "default_branch";
-        (is_of_repository && waits()).then_some("until the repository has a branch")
+        let is_default_branch =
+            section.scoped_kind.scope == Scope::Project && name == "default_branch";
+        (is_default_branch && waits()).then_some("until the repository has a branch")
     }
 
-    fn check(&self, declared: &Fields, written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
         let config = declared.text("ci_config_path");
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
             report(EntryFault::for_field(texts::CONFIG_PATH, "ci_config_path"));
@@ -77,12 +78,12 @@ impl KindRules for Settings {
             report(EntryFault::for_field(texts::FIRST_CLAIM, CLAIMS_FIELD));
         }
         let import = declared.text("import_url");
-        if written && import.is_some_and(has_user) {
+        if is_as_written && import.is_some_and(has_user) {
             report(EntryFault::for_field(texts::IMPORT_WITH_USER, "import_url"));
         }
     }
 
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+    fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let mut effects = Vec::new();
         let [old, new] =
             [before, after].map(|fields| value::text(fields, "visibility").map(str::to_owned));
@@ -128,7 +129,8 @@ fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 
 /// The settings that close a section of a project, each with its deprecated form.
 static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let closing = super::sections(Scope::Project).flat_map(|section| &section.home.closed_by);
+    let closing =
+        super::sections(Scope::Project).flat_map(|section| &section.scoped_kind.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
     let old = |name| table?.specs().iter().find(|spec| spec.field.replaced_by() == Some(name));

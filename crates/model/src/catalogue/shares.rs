@@ -90,7 +90,7 @@ mod tests {
                 raw
             }),
         );
-        let job = CallContext {
+        let context = CallContext {
             release: DetectedRelease::NotRequested,
             has_unique_address: true,
             section: section("shares"),
@@ -98,7 +98,7 @@ mod tests {
             names: &Names::default(),
             purpose: CallPurpose::Change(&declared, &live, &["group_access"]),
         };
-        let calls = section("shares").rules().calls(&job).unwrap();
+        let calls = section("shares").rules().calls(&context).unwrap();
         let add = |level| {
             SHARE_CREATE.request().arg("id", 7).fields(fields(
                 json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),

@@ -47,12 +47,12 @@ pub(super) fn calls(
 
 /// The request contains the declared visibility, so the fork is never more visible.
 fn create_fork(
-    job: &CallContext<'_>,
+    context: &CallContext<'_>,
     namespace: &LiveNamespace,
     upstream: &str,
     declared: &Fields,
 ) -> Calls {
-    let id = job.names.require(NamedObject::Project, upstream, FORK_OF)?;
+    let id = context.names.require(NamedObject::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.number());
     let parameters = post.operation.parameters();
     let body: Vec<_> = parameters
@@ -62,30 +62,35 @@ fn create_fork(
     let takes = &|_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)
     };
-    let mut within = job.target.naming();
-    within.insert("namespace_id".to_owned(), namespace.id.to_json().into());
-    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
-        .plan_calls(job, declared)
+    let mut location_fields = context.target.naming();
+    location_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
+    CreationRequests {
+        post,
+        accepts: takes,
+        edit: operation::PROJECT_UPDATE,
+        base_fields: location_fields,
+    }
+    .plan_calls(context, declared)
 }
 
 /// The request has no visibility: an edit sets it right after.
 fn import(
-    job: &CallContext<'_>,
+    context: &CallContext<'_>,
     namespace: &LiveNamespace,
     prefix: &str,
     op: Op<Write>,
     declared: &Fields,
 ) -> Calls {
-    let parent = group_of(&job.target.path).unwrap_or_default();
+    let parent = group_of(&context.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
         Id::OfStep(group) => op.request().awaiting(group),
     };
     let takes = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
-    let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
-    let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
-    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
-        .plan_calls(job, declared)
+    let target_params = [("new_name", context.target.slug()), ("target_namespace", parent)];
+    let base_fields = target_params.map(|(name, value)| (name.to_owned(), value.into())).into();
+    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields }
+        .plan_calls(context, declared)
 }
 
 /// The call that copies the members of another project, if `declared` names one.
@@ -93,12 +98,12 @@ fn import(
 /// # Errors
 /// If the service does not have it.
 pub(super) fn import_members_call(
-    job: &CallContext<'_>,
+    context: &CallContext<'_>,
     declared: &Fields,
 ) -> Result<Option<PlannedCall>, NoCalls> {
     let Some(source_path) = declared.text(MEMBERS_FROM) else { return Ok(None) };
-    let id = job.names.require(NamedObject::Project, source_path, MEMBERS_FROM)?;
-    let request = job.target.request(operation::IMPORT_MEMBERS);
+    let id = context.names.require(NamedObject::Project, source_path, MEMBERS_FROM)?;
+    let request = context.target.request(operation::IMPORT_MEMBERS);
     Ok(Some(request.arg_of("project_id", source_path, id.number()).into()))
 }
 
@@ -107,7 +112,7 @@ pub(super) fn is_imported(declared: &Object) -> bool {
     declared.keys().any(|name| IMPORT_HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
 }
 
-/// True if a new project contains things that no field declares.
+/// True if a new project contains objects that no field declares.
 pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
     [FORK_OF, MEMBERS_FROM].iter().any(|name| declared.contains_key(*name)) || is_imported(declared)
 }
@@ -124,19 +129,19 @@ pub(super) fn check(
     report: Reporter<'_>,
 ) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
-    let is_there = |name: &&'static str| declared.contains_key(name);
+    let is_declared = |name: &&'static str| declared.contains_key(name);
     let host = |prefix: &str| -> Option<&'static str> {
         let mut names = table.specs().iter().map(|spec| spec.name);
         names.find(|name| name.starts_with(prefix) && declared.contains_key(name))
     };
     let sources = [
-        (Some("import_url").filter(is_there), "from `import_url`"),
-        (Some("initialize_with_readme").filter(is_there).filter(is_on), "with a readme"),
+        (Some("import_url").filter(is_declared), "from `import_url`"),
+        (Some("initialize_with_readme").filter(is_declared).filter(is_on), "with a readme"),
         (
-            ["template_name", "template_project_id"].into_iter().find(|name| is_there(name)),
+            ["template_name", "template_project_id"].into_iter().find(|name| is_declared(name)),
             "from a template",
         ),
-        (Some(FORK_OF).filter(is_there), "as a fork"),
+        (Some(FORK_OF).filter(is_declared), "as a fork"),
         (host(IMPORT_HOSTS[0].0), "by `import.extgit`"),
         (host(IMPORT_HOSTS[1].0), "by `import.extserver`"),
     ];
@@ -182,17 +187,17 @@ mod tests {
     fn create_in(target: &Target, declared: Json) -> Result<Vec<PlannedCall>, NoCalls> {
         let declared = fields(declared);
         let section = catalogue::container(Scope::Project).0;
-        let act = CallPurpose::Create(&declared);
+        let purpose = CallPurpose::Create(&declared);
         let release = crate::release::DetectedRelease::NotRequested;
-        let job = CallContext {
+        let context = CallContext {
             section,
             target,
             names: &names(),
             release,
             has_unique_address: true,
-            purpose: act,
+            purpose,
         };
-        section.rules().calls(&job)
+        section.rules().calls(&context)
     }
 
     fn create(declared: Json) -> Vec<PlannedCall> {

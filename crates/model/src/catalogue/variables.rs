@@ -40,7 +40,7 @@ impl KindRules for Variables {
         } else if changed.contains(&HIDDEN_FIELD) {
             return context.replace(declared, live);
         }
-        if context.has_unique_address || context.section.home.scope == Scope::Project {
+        if context.has_unique_address || context.section.scoped_kind.scope == Scope::Project {
             return context.plain_calls();
         }
         // In older releases, an edit of a group's variable ignores the filter and changes any
@@ -62,7 +62,7 @@ impl KindRules for Variables {
         flag.or_else(|| is_file.then_some("a file"))
     }
 
-    fn check(&self, declared: &Fields, written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
         let value = declared.text("value");
         let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN_FIELD));
         let is_quoted = value.is_some_and(|value| Reference::find_quoted_start(value).is_some());
@@ -82,7 +82,7 @@ impl KindRules for Variables {
                     .with_other_field(HIDDEN_FIELD),
             );
         }
-        let is_written = written && value.is_some_and(|value| !value.is_empty());
+        let is_written = is_as_written && value.is_some_and(|value| !value.is_empty());
         let last = declared.text("key").and_then(|key| key.rsplit('_').next());
         let has_secret_name = last.is_some_and(judge::is_named_like_secret);
         // Many protected values are no secrets, such as the hosts of an environment.
@@ -173,7 +173,7 @@ mod tests {
         let section = catalogue::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live(section, raw);
-        let job = CallContext {
+        let context = CallContext {
             section,
             target: &target(),
             names: &Names::default(),
@@ -181,7 +181,7 @@ mod tests {
             has_unique_address: false,
             purpose: CallPurpose::Change(&declared, &entry, &[changed]),
         };
-        section.rules().calls(&job).map(|calls| calls.len())
+        section.rules().calls(&context).map(|calls| calls.len())
     }
 
     #[test]
@@ -259,7 +259,10 @@ mod tests {
         ] {
             let of = fields(values.clone());
             assert_eq!(crate::kind::forms::is_masked_in_logs(field, &of), is_kept_back, "{values}");
-            assert_eq!(crate::kind::forms::is_secret(field, &values["value"], &of), is_secret);
+            assert_eq!(
+                crate::kind::forms::is_literal_hidden(field, &values["value"], &of),
+                is_secret
+            );
         }
     }
 

@@ -30,13 +30,13 @@ pub enum Meaning<'m> {
     /// Something that is written in another form or elsewhere in the document: the end of a
     /// sentence that starts with "write".
     Write(&'m str),
-    /// Something that is left out, and why.
+    /// A key that must be omitted, with the reason.
     Leave(&'m str),
     /// An attribute that the service has since this release.
     Since(&'m str),
     /// A value that only responses contain; nobody can set it.
     Answer,
-    /// Something that undrift does not manage yet.
+    /// A feature that undrift does not manage yet.
     NotYet,
     /// The first key of a document of another tool with this name.
     Foreign(&'m str),
@@ -44,7 +44,7 @@ pub enum Meaning<'m> {
 
 use Meaning::{Answer, Field, Foreign, Leave, Level, NotYet, Opposite, Since, Write};
 
-/// The words of one place in `words.yaml`: by the sort of their meaning, and by its text if it has one.
+/// The words of one place in `words.yaml`: by the kind of their meaning, and by its text if it has one.
 type Place = BTreeMap<&'static str, Json>;
 
 /// Meanings of words by place: of those that are no alias of a field.
@@ -57,7 +57,7 @@ static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::
     by_place.collect()
 });
 
-/// The words of one sort, each with its meaning.
+/// The words with one kind of meaning, each with its meaning.
 fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
     let by_meaning: Vec<_> = match words {
         Json::Object(texts) => {
@@ -75,10 +75,10 @@ fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'st
     all
 }
 
-/// The place of words that are meant at the top of any document.
+/// The key in `words.yaml` for words at the top level of a document.
 pub const TOP_LEVEL: &str = "";
 
-/// The place of words that are meant in any section.
+/// The key in `words.yaml` for words in any section.
 pub const ANY_SECTION: &str = "*";
 
 /// Words that are often written instead of a value, by the correct value.

@@ -1,9 +1,9 @@
-//! Faults in manifests and configuration: what, where, and what to do.
+//! Diagnostics for manifests and configuration: what is wrong, where, and how to fix it.
 //!
 //! A [`Diagnostic`] has a code that `explain` knows, a message, a [`SourceLocation`] and usually help.
-//! [`Diagnostics`] collects them all; they are only sorted when shown. A place contains the line of
-//! text to show, already without secrets, comments and control characters (see [`source`]). So a
-//! diagnostic can be stored, printed and sent anywhere.
+//! [`Diagnostics`] collects them, and sorts them only for output. A location contains its line of
+//! text, already without secrets, comments and control characters (see [`source`]), so a diagnostic
+//! can be stored and printed safely.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -44,7 +44,7 @@ impl Severity {
     }
 }
 
-/// A fault.
+/// An error or a warning.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -54,11 +54,11 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// What is wrong: a lower-case fragment. It is escaped when shown.
     pub message: String,
-    /// The place.
+    /// The location of the fault.
     pub place: Option<SourceLocation>,
-    /// A short text about the place.
+    /// A short text that is shown at the location.
     pub label: Option<String>,
-    /// Related places, each with a short text.
+    /// Related locations, each with a short text.
     pub related: Vec<(SourceLocation, String)>,
     /// What to do about it.
     pub help: Option<String>,
@@ -76,17 +76,17 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
     }
 
-    /// Adds the place.
+    /// Sets the location.
     pub fn at_place(self, place: SourceLocation) -> Self {
         Self { place: Some(place), ..self }
     }
 
-    /// Adds a short text about its place.
+    /// Sets the text that is shown at the location.
     pub fn label(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }
 
-    /// Adds a related place.
+    /// Adds a related location.
     pub fn related(mut self, place: SourceLocation, label: impl Into<String>) -> Self {
         self.related.push((place, label.into()));
         self
@@ -97,7 +97,7 @@ impl Diagnostic {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// As [`Self::help`], if there is help.
+    /// Sets the help; `None` removes it.
     pub fn help_if(self, help: Option<impl Into<String>>) -> Self {
         Self { help: help.map(Into::into), ..self }
     }
@@ -167,7 +167,7 @@ impl Serialize for Diagnostic {
     }
 }
 
-/// All faults. Its JSON form is the sorted list.
+/// A collection of diagnostics. Serialises as a sorted list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
@@ -177,32 +177,34 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Replaces the warnings that `base` has too by one warning with their number. Files are
-    /// compared by their paths below the root, because the folder has another name at the base.
-    /// Lines are ignored, because they move.
+    /// Replaces the warnings that `base` contains too by a single warning with their number. Files are
+    /// compared by their path below the root, because the base is in another folder. Line numbers are
+    /// ignored, because they shift.
     pub fn replace_old_warnings(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
-        let identity = |one: &Diagnostic, paths: &FilePaths| {
+        let warning_key = |one: &Diagnostic, paths: &FilePaths| {
             let path = one.place.as_ref().and_then(|at| paths.get(&at.file));
             (one.code, one.message.clone(), path.cloned())
         };
-        let mut old: BTreeMap<_, usize> = BTreeMap::new();
+        let mut base_counts: BTreeMap<_, usize> = BTreeMap::new();
         for warning in base.0.iter().filter(|one| one.severity == Severity::Warning) {
-            *old.entry(identity(warning, base_paths)).or_default() += 1;
+            *base_counts.entry(warning_key(warning, base_paths)).or_default() += 1;
         }
-        let all = self.len();
+        let count_before = self.len();
         self.0.retain(|one| {
-            let remaining = old.get_mut(&identity(one, paths)).filter(|remaining| **remaining > 0);
+            let remaining =
+                base_counts.get_mut(&warning_key(one, paths)).filter(|remaining| **remaining > 0);
             let remaining = remaining.filter(|_| one.severity == Severity::Warning);
             remaining.map(|remaining| *remaining -= 1).is_none()
         });
-        let old = all - self.len();
-        if old > 0 {
-            let message = format!("{} from before this branch, not listed", count(old, "warning"));
+        let removed_count = count_before - self.len();
+        if removed_count > 0 {
+            let message =
+                format!("{} from before this branch, not listed", count(removed_count, "warning"));
             self.push(Diagnostic::warning("base", message).help("`undrift check` lists them"));
         }
     }
 
-    /// Drops those that are not `wanted`.
+    /// Drops the diagnostics for which `wanted` returns false.
     pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
         self.0.retain(wanted);
     }
@@ -227,7 +229,7 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// Ordered as they are shown: by file, line and column. Those without a place come first.
+    /// The diagnostics in display order: by file, line and column. Those without a location come first.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut sorted: Vec<_> = self.0.iter().collect();
         sorted.sort_by(|a, b| {
@@ -237,9 +239,9 @@ impl Diagnostics {
         sorted
     }
 
-    /// All diagnostics as text for people, each followed by an empty line. Unless the style is full,
-    /// many of one code are shown as the first one with the places of others; and if that is still
-    /// more than a screen, the later ones without the text of their lines.
+    /// All diagnostics as text, each followed by an empty line. Unless the style is full, many
+    /// diagnostics of one code are shown as the first one with the locations of the others. If that
+    /// is still more than a screen, later diagnostics are shown without their source lines.
     pub fn render(&self, style: DiagnosticStyle) -> String {
         let sorted = self.sorted();
         let mut by_code: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
@@ -256,21 +258,22 @@ impl Diagnostics {
             Some((diagnostic, rest, render::render(diagnostic, rest, style) + "\n\n"))
         });
         let shown: Vec<_> = shown.collect();
-        let lines: usize = shown.iter().map(|(_, _, text)| text.lines().count()).sum();
-        if style.is_full || lines <= render::SCREEN_LINES {
+        let line_count: usize = shown.iter().map(|(_, _, text)| text.lines().count()).sum();
+        if style.is_full || line_count <= render::SCREEN_LINES {
             return shown.into_iter().map(|(_, _, text)| text).collect();
         }
-        let mut lines = 0;
+        let mut printed_line_count = 0;
         let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
-            lines += text.lines().count();
-            let shows_line =
-                lines <= render::SCREEN_LINES / 2 || diagnostic.code == render::GUARD_CODE;
-            if shows_line { text } else { render::brief_form(diagnostic, rest) }
+            printed_line_count += text.lines().count();
+            let shows_source = printed_line_count <= render::SCREEN_LINES / 2
+                || diagnostic.code == render::GUARD_CODE;
+            if shows_source { text } else { render::brief_form(diagnostic, rest) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }
 
-    /// `2 errors, 1 warning`, with the number for each frequent code; `None` if there are none.
+    /// A summary such as `2 errors, 1 warning`, with counts by code if a code is frequent; `None` if
+    /// there are no diagnostics.
     pub fn summary(&self) -> Option<String> {
         let counts = [Severity::Error, Severity::Warning].into_iter().filter_map(|severity| {
             let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -326,7 +329,7 @@ impl Serialize for Diagnostics {
 /// The name of a file in messages and origins.
 pub type FileName = Arc<str>;
 
-/// The paths of files by their names.
+/// The path of each file, by its name.
 pub type FilePaths = BTreeMap<FileName, PathBuf>;
 
 #[cfg(test)]

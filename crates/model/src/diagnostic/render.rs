@@ -113,9 +113,9 @@ pub(super) fn render(
 
 /// The place of a diagnostic, and its message if it differs from `first`.
 fn short_form(other: &Diagnostic, first: &Diagnostic) -> String {
-    let is_here = other.place.is_some() && other.place == first.place;
+    let is_same_place = other.place.is_some() && other.place == first.place;
     let place = other.place.as_ref().map(SourceLocation::to_string);
-    let place = if is_here { Some("here".to_owned()) } else { place };
+    let place = if is_same_place { Some("here".to_owned()) } else { place };
     let message = Some(&other.message).filter(|message| **message != first.message);
     let help = other.help.as_ref().filter(|_| other.help != first.help);
     let parts = [place.as_ref(), message, help].into_iter().flatten();

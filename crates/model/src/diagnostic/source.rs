@@ -77,7 +77,7 @@ impl From<&Origin> for SourceLocation {
 pub struct SourceText<'t> {
     /// The name of the file.
     pub name: FileName,
-    /// What the origins of each layer share.
+    /// The file and layer that origins share, for each layer.
     file_layers: [Arc<FileLayer>; Layer::ALL.len()],
     text: &'t str,
     /// The start of each line.
@@ -96,8 +96,8 @@ impl<'t> SourceText<'t> {
     pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
         let name = name.into();
         // Lines are short, so looking at each byte is faster than a search for each line.
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let lines: Vec<_> = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        let line_feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines: Vec<_> = std::iter::once(0).chain(line_feeds.map(|(at, _)| at + 1)).collect();
         steps::add(lines.len() as u64);
         Self {
             file_layers: Layer::ALL

@@ -43,7 +43,7 @@ pub const ALIASES_KEYWORD: &str = "x-aliases";
 /// An example of other names.
 const ALIAS_EXAMPLE: [&str; 1] = ["deadline"];
 
-/// What precedes the name of a field that replaces a deprecated one and has the opposite value.
+/// The prefix of the name of a replacing field that has the opposite value.
 const OPPOSITE_PREFIX: &str = "not ";
 
 /// The fields whose numbers schemas carry.
@@ -313,16 +313,16 @@ pub struct Word {
     pub entry: Option<Variant>,
 }
 
-/// What the entries of one sort have, in addition to their identity.
+/// The fields of entries of one variant, in addition to their identity.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variant {
     /// The fields that each request must contain.
     #[serde(deserialize_with = "leaked_list")]
     pub needs: &'static [&'static str],
-    /// Lists of the fields that it may have besides.
+    /// Names of the field lists that it may have in addition.
     pub has: Vec<Vec<&'static str>>,
-    /// What it is, if a project can have only one of these.
+    /// The exclusive group (such as "issue tracker"), if a project can have only one entry of it.
     pub only_one: Option<&'static str>,
     /// Values of an example in the place of those of their fields; `null` for a field that no example
     /// has alone.
@@ -345,7 +345,7 @@ pub fn is_on(limited: &Json) -> bool {
 }
 
 impl Field {
-    /// The field with what follows from its type, and the same for its keys.
+    /// The field, completed with the properties that follow from its type; likewise for its keys.
     #[must_use]
     pub fn with_implied_parts(mut self) -> Self {
         match self.value_type {

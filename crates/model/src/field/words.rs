@@ -184,7 +184,7 @@ pub enum Weakens {
 #[schemars(inline, extend("type" = ["string", "integer", "boolean"]))]
 pub struct Scalar(pub Json);
 
-/// What guards ask about.
+/// What guards check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Risk {
     /// A protection of the group or project becomes weaker, as by removing the entry.

@@ -105,7 +105,7 @@ impl NoCalls {
         EntryFault::for_field(fault, field).fill("name", &text::escape(name)).into()
     }
 
-    /// Several things with one name.
+    /// Several objects have the same name.
     pub fn ambiguous_object(
         object_type: NamedObject,
         name: &str,
@@ -139,17 +139,17 @@ pub struct CallContext<'a> {
     pub section: Section,
     /// The container.
     pub target: &'a Target,
-    /// The ids of the things that entries name.
+    /// The ids of the objects that entries refer to.
     pub names: &'a Names,
     /// The release of the service.
     pub release: DetectedRelease,
     /// True if no other entry, live or declared, has the same address in paths.
     pub has_unique_address: bool,
-    /// What the calls do.
+    /// The purpose of the calls.
     pub purpose: CallPurpose<'a>,
 }
 
-/// What calls do.
+/// The purpose of calls.
 #[derive(Clone, Copy)]
 pub enum CallPurpose<'a> {
     /// Create the entry as declared.
@@ -215,25 +215,26 @@ impl<'a> CallContext<'a> {
             CallPurpose::Create(declared) => vec![self.create(declared)?.into()],
             CallPurpose::Remove(live) => vec![self.remove(live)?.into()],
             CallPurpose::Container(_) => return Err(NoCalls::NotNeeded),
-            CallPurpose::Change(declared, live, changed) => match self.section.home.operations.edit
-            {
-                Some(op) if self.needs_new_entry(declared, changed) => {
-                    let mut edited_fields = changed.to_vec();
-                    edited_fields.retain(|name| !self.needs_new_entry(declared, &[*name]));
-                    // Until the old one is removed, only its hidden secret tells it from the new one.
-                    let mut calls = match edited_fields[..] {
-                        [] => Vec::new(),
-                        _ => self.edit(op, declared, live, &edited_fields)?,
-                    };
-                    calls.extend(self.recreate(declared, live)?);
-                    calls
+            CallPurpose::Change(declared, live, changed) => {
+                match self.section.scoped_kind.operations.edit {
+                    Some(op) if self.needs_new_entry(declared, changed) => {
+                        let mut edited_fields = changed.to_vec();
+                        edited_fields.retain(|name| !self.needs_new_entry(declared, &[*name]));
+                        // Until the old one is removed, only its hidden secret tells it from the new one.
+                        let mut calls = match edited_fields[..] {
+                            [] => Vec::new(),
+                            _ => self.edit(op, declared, live, &edited_fields)?,
+                        };
+                        calls.extend(self.recreate(declared, live)?);
+                        calls
+                    }
+                    Some(op) => {
+                        self.require_changeable(changed)?;
+                        self.edit(op, declared, live, changed)?
+                    }
+                    None => self.replace(declared, live)?,
                 }
-                Some(op) => {
-                    self.require_changeable(changed)?;
-                    self.edit(op, declared, live, changed)?
-                }
-                None => self.replace(declared, live)?,
-            },
+            }
         };
         let parent_calls = self.parent_calls().into_iter().flatten().cloned();
         Ok(self.action_before_removal().into_iter().chain(parent_calls).chain(calls).collect())
@@ -260,7 +261,7 @@ impl<'a> CallContext<'a> {
         else {
             return None;
         };
-        let op = self.section.home.operations.others.first()?;
+        let op = self.section.scoped_kind.operations.others.first()?;
         let request = self.entry_request(*op, live);
         let request =
             action.parameter.into_iter().fold(request, |all, (name, value)| all.query(name, value));
@@ -272,7 +273,7 @@ impl<'a> CallContext<'a> {
     /// # Errors
     /// As [`Self::plain_calls`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
-        let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
+        let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
         let new = self.create_request(op, self.encoder().body(declared, WriteRequest::Create)?);
         self.with_parent_id(new, declared)
     }
@@ -283,7 +284,7 @@ impl<'a> CallContext<'a> {
         request: Request<Write>,
         fields: &Fields,
     ) -> Result<Request<Write>, NoCalls> {
-        let Some(parent) = self.section.home.parent else { return Ok(request) };
+        let Some(parent) = self.section.scoped_kind.parent else { return Ok(request) };
         let name = fields.text(parent.field).unwrap_or_default();
         let id = self.names.require_entry(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
@@ -293,7 +294,7 @@ impl<'a> CallContext<'a> {
 
     /// The calls that must precede a change below the parent, if it has one.
     fn parent_calls(&self) -> Option<&[PlannedCall]> {
-        let parent = self.section.home.parent?;
+        let parent = self.section.scoped_kind.parent?;
         let id = match self.purpose {
             CallPurpose::Create(declared) => {
                 let name = declared.get(parent.field)?.text()?;
@@ -308,15 +309,16 @@ impl<'a> CallContext<'a> {
     }
 
     fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
-        forms::send_single_level(self.section, &mut body);
+        forms::use_single_level_parameter(self.section, &mut body);
         let mut request = self.target.request(op);
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.specs();
-        for handle in &self.section.home.handle {
-            if let AddressKeyIn::Path(argument) = handle.location
+        for address_key in &self.section.scoped_kind.handle {
+            if let AddressKeyIn::Path(argument) = address_key.location
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
-                && let Some(spec) =
-                    specs.iter().find(|spec: &&Spec| spec.field.live_name() == Some(handle.field))
+                && let Some(spec) = specs
+                    .iter()
+                    .find(|spec: &&Spec| spec.field.live_name() == Some(address_key.field))
                 && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name())
             {
                 request = request.arg(argument, forms::plain_text(&name));
@@ -371,7 +373,7 @@ impl<'a> CallContext<'a> {
             !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
         });
         new.extend(self.encoder().body(&declared, WriteRequest::Create)?);
-        let op = self.section.home.operations.create.ok_or(NoCalls::NotNeeded)?;
+        let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
             self.remove(live)?.without_resend().into(),
@@ -405,7 +407,7 @@ impl<'a> CallContext<'a> {
         Ok(vec![add, self.remove(live)?.into()])
     }
 
-    /// Marks the secret fields of the body and those with ids of named things.
+    /// Marks the secret fields of the body and those with ids of referenced objects.
     fn annotate(&self, request: Request<Write>) -> Request<Write> {
         request
             .sensitive(forms::sensitive_fields(self.section))
@@ -418,7 +420,7 @@ impl<'a> CallContext<'a> {
             spec.field.accepted.includes(WriteRequest::Create)
         })?;
         let mut specs = self.section.specs().iter();
-        if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
+        if let Some(hidden) = specs.find(|spec| forms::is_hidden_in_responses(spec.field, live)) {
             let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
             return Err(Cause::new(cause).into());
         }
@@ -428,7 +430,7 @@ impl<'a> CallContext<'a> {
             if !field.accepted.includes(WriteRequest::Create) || value.is_null() {
                 continue;
             }
-            // The id of a named thing is one of the values that address the live entry.
+            // The id of a referenced object is one of the values that address the live entry.
             let sent_name = self.section.table().sent_name(name);
             match field.names.and_then(|_| self.section.address_of(live, sent_name)) {
                 Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
@@ -448,7 +450,7 @@ impl<'a> CallContext<'a> {
     /// If undrift never removes such an entry.
     pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, NoCalls> {
         self.section
-            .home
+            .scoped_kind
             .operations
             .delete
             .map(|op| self.entry_request(op, live))
@@ -458,7 +460,7 @@ impl<'a> CallContext<'a> {
     /// A request for `live`.
     pub fn entry_request(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
         let request = self.target.request(op);
-        let handles = self.section.home.handle.iter().zip(&live.address_values);
+        let handles = self.section.scoped_kind.handle.iter().zip(&live.address_values);
         handles.fold(request, |request, (handle, value)| match handle.location {
             AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),
             AddressKeyIn::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,

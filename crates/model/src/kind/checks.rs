@@ -86,7 +86,9 @@ impl Section {
     fn check_credentials(self, declared: &Fields, reported: Option<&str>, report: Reporter<'_>) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.spec(name) else { continue };
-            let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
+            let Some(what) = value.plain().and_then(super::forms::find_credential_in) else {
+                continue;
+            };
             let name = match spec.field.secrecy() {
                 Secrecy::Open if spec.field.names.is_some() => texts::CREDENTIAL_AS_NAME,
                 Secrecy::Open => texts::CREDENTIAL_SHOWN,
@@ -98,7 +100,7 @@ impl Section {
     }
 }
 
-/// The fault of a value with a form of its own.
+/// The fault of a value that must have a special format.
 fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
     let text = value.text()?;
     match spec.field.value_type {
@@ -151,8 +153,8 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     if let Some(near) = suggest_placeholder(field, text) {
         report_if(true, texts::PLACEHOLDER, ("near", near));
     }
-    let what = if is_scope { "environment" } else { "branch or tag" };
-    report_if(is_scope || is_expression, texts::NO_GLOB, ("what", what));
+    let object_noun = if is_scope { "environment" } else { "branch or tag" };
+    report_if(is_scope || is_expression, texts::NO_GLOB, ("what", object_noun));
     let is_word = field == "environment_scope" && is_word_for_all(text);
     report_if(is_word, texts::SCOPE_OF_ALL, ("text", text));
     let is_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);

@@ -116,7 +116,7 @@ impl Kind {
         self.rules_in_rust.unwrap_or(self)
     }
 
-    /// An entry in `home` as a mapping.
+    /// An entry in the scope of `home`, as a mapping.
     pub(super) fn entry(&self, home: &ScopedKind) -> Field {
         let least = matches!(home.place, ReadSource::Optional(_)).then_some(1);
         let fields = self.fields.iter().filter(|field| field.available.exists_in(home.scope));
@@ -132,19 +132,21 @@ impl Kind {
         }
     }
 
-    /// `field` with what `home` says about all fields.
-    fn adapt_field(&self, home: &ScopedKind, field: &Field) -> Field {
+    /// `field`, with the properties that `home` sets for all fields.
+    fn adapt_field(&self, scoped_kind: &ScopedKind, field: &Field) -> Field {
         // The path contains the id of the parent.
-        let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
+        let is_parent = scoped_kind.parent.is_some_and(|parent| parent.field == field.name);
         // An entry may lack a part of its identity that has a default.
         let is_always = self.required_identity().any(|name| name == field.name)
             && !field.nullable
             && field.default.manifest.is_none();
         let only = match field.available.only {
-            Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
+            Only::All | Only::Group if scoped_kind.available.only == Only::TopLevel => {
+                Only::TopLevel
+            }
             only => only,
         };
-        let since = field.available.since.or(home.available.since);
+        let since = field.available.since.or(scoped_kind.available.since);
         Field {
             accepted: if is_parent { Accepted::Never } else { field.accepted },
             available: Available { since, only, ..field.available },
@@ -347,11 +349,11 @@ pub struct ScopedKind {
     /// Where live entries are.
     #[serde(skip)]
     pub place: ReadSource,
-    /// The parent of each entry, an entry of another section; `source` is then read below each
+    /// The parent of each entry, an entry of another section. The list is then read once for each
     /// parent.
     #[serde(skip)]
     pub parent: Option<&'static Parent>,
-    /// The fields that address an entry in requests. The first is its handle.
+    /// The fields that address an entry in requests. The first one is in the path.
     #[serde(skip)]
     pub handle: Vec<AddressKey>,
     /// The keys that identify a live entry, and the other keys that each must have because matching

@@ -9,7 +9,7 @@ use crate::{
     field::{NamedObject, Risk, Scope},
 };
 
-/// Something that a container must have before other changes of it are accepted.
+/// A capability that a container must have before other changes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// It exists.
@@ -28,7 +28,7 @@ pub enum Capability {
     OwnAccess,
     /// It is at its declared path.
     InPlace,
-    /// It has room for something of which it can have only one.
+    /// It has room for an object of which it can have only one.
     Room,
 }
 
@@ -61,7 +61,7 @@ pub fn visibility_rank(word: &str) -> Option<usize> {
     VISIBILITIES.iter().position(|visibility| *visibility == word)
 }
 
-/// What a change does in addition to the object itself.
+/// The effect of a change beyond the object itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// A user's access changes. Levels are the numbers of the service (reference 1, 2.1); 0 is no
@@ -110,7 +110,7 @@ pub enum Effect {
         /// The username, if neither the live state nor this container gives the user access.
         outsider: Option<String>,
     },
-    /// Guards ask about it. The text ends a sentence that starts with "would".
+    /// Guards check it. The text ends a sentence that starts with "would".
     Risk(Risk, String),
     /// A rule for branches or tags changes. Whether protection becomes weaker is decided from all
     /// rules together.
@@ -122,7 +122,7 @@ pub enum Effect {
     },
     /// An effect that the fields do not show. The text is a sentence that starts with "it".
     SideEffect(String),
-    /// The new container contains things that no field declares.
+    /// The new container contains objects that no field declares.
     Fills,
     /// The settings of new groups and projects below depend on it.
     HandsDown,

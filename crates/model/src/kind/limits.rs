@@ -38,14 +38,14 @@ pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
 /// are none.
 pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
     let switched_off = section.specs().iter().filter_map(|spec| {
-        let sent = spec.field.sent_name();
-        let value = body.get(sent)?;
+        let sent_name = spec.field.sent_name();
+        let value = body.get(sent_name)?;
         let before = live.and_then(|live| live.fields.raw().get(spec.name));
         if spec.schema["type"] == "boolean" {
             let is_limited = limiting_fields(section, spec.name)
                 .any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
             let turns_on = is_limited && is_on(value) && !before.is_some_and(field::is_on);
-            return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
+            return turns_on.then(|| (sent_name.to_owned(), Value::from(Json::Bool(false))));
         }
         let object = value.plain()?.as_object()?;
         let mut switched_off_keys = Object::new();
@@ -57,7 +57,7 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
             }
         }
         (!switched_off_keys.is_empty())
-            .then(|| (sent.to_owned(), Value::from(Json::Object(switched_off_keys))))
+            .then(|| (sent_name.to_owned(), Value::from(Json::Object(switched_off_keys))))
     });
     switched_off.collect()
 }
@@ -97,14 +97,14 @@ pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<
 /// True if a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.spec(switch) else { return false };
-    let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
-    sent && section.rules().decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
+    let is_turned_on = body.get(spec.field.sent_name()).is_some_and(is_on);
+    is_turned_on && section.rules().decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
 
 /// True if the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
-    let sent = if field.is_level() { AccessLevel::word_of(sent) } else { sent.clone() };
-    forms::are_equal(field.compare, &sent, shown.unwrap_or(&Json::Null))
+    let sent_value = if field.is_level() { AccessLevel::word_of(sent) } else { sent.clone() };
+    forms::are_equal(field.compare, &sent_value, shown.unwrap_or(&Json::Null))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub use live::{
     find_marked_group, is_withheld, unmarked_path, withheld_field,
 };
 pub use names::{CreatedContainers, Entries, Id, Names};
-pub use property::{property, row};
+pub use property::{field_schema, keyed_field};
 pub use reader::{EntryReader, FieldSelection};
 pub use refs::{RefRule, WeakerProtection, find_weaker_protections};
 pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice, takes_type};
@@ -190,7 +190,7 @@ pub enum ReadSource {
     /// may not see, so an entry that is missing here need not be absent.
     ListField(&'static str),
     /// The object in the field `field` of the container's own object. The service also leaves it
-    /// out if the reader may not see the thing that it describes; `sign` is a field that only
+    /// out if the reader may not see the object that it describes; `sign` is a field that only
     /// containers with such an object have.
     ObjectField {
         /// The field.
@@ -216,7 +216,7 @@ pub struct ContainerLookup {
     pub path: &'static str,
     /// Reads the facts that the object shows in the fields of [`Kind::looked_at`], whatever is declared.
     pub facts: fn(&Object) -> Facts,
-    /// Those of them that hold a secret. Only their presence matters.
+    /// The facts that hold a secret. Only their presence matters.
     pub secret_facts: &'static [&'static str],
     /// The fields of a create request that make the service fetch contents from elsewhere, in the
     /// background. A spread field stands for its keys.
@@ -275,8 +275,8 @@ impl AddressKey {
 pub struct Section {
     /// The kind.
     pub kind: &'static Kind,
-    /// Its home.
-    pub home: &'static ScopedKind,
+    /// The part of the kind that depends on the scope.
+    pub scoped_kind: &'static ScopedKind,
 }
 
 impl Deref for Section {
@@ -289,7 +289,7 @@ impl Deref for Section {
 
 impl std::fmt::Debug for Section {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}.{}", self.home.scope, self.kind.section)
+        write!(f, "{:?}.{}", self.scoped_kind.scope, self.kind.section)
     }
 }
 
@@ -299,7 +299,7 @@ impl Kind {
         self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
     }
 
-    /// True if entries name such a thing.
+    /// True if entries refer to such an object.
     pub fn names_any(&self, thing: NamedObject) -> bool {
         self.fields.iter().any(|field| field.names == Some(thing))
     }
@@ -311,15 +311,17 @@ impl Kind {
 
     /// The kind in `scope`, if that scope has it.
     pub fn in_scope(&'static self, scope: Scope) -> Option<Section> {
-        let home = self.homes.iter().find(|home| home.scope == scope)?;
-        Some(Section { kind: self, home })
+        let scoped_kind = self.homes.iter().find(|home| home.scope == scope)?;
+        Some(Section { kind: self, scoped_kind })
     }
 }
 
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static FieldTable {
-        self.home.table.get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.home)))))
+        self.scoped_kind
+            .table
+            .get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.scoped_kind)))))
     }
 
     /// The fields of an entry, in the order of their description.
@@ -353,20 +355,20 @@ impl Section {
     /// True if the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
         matches!(
-            self.home.place,
+            self.scoped_kind.place,
             ReadSource::Object | ReadSource::ListField(_) | ReadSource::ObjectField { .. }
         )
     }
 
     /// True if `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
-        matches!(self.home.place, ReadSource::Optional(_) | ReadSource::ObjectField { .. })
-            && self.home.operations.delete.is_some()
+        matches!(self.scoped_kind.place, ReadSource::Optional(_) | ReadSource::ObjectField { .. })
+            && self.scoped_kind.operations.delete.is_some()
     }
 
     /// True if the service accepts duplicates: no field that manifests can declare is unique there.
     pub fn allows_duplicates(self) -> bool {
-        self.home.operations.create.is_some_and(|op| op.row().again == RetrySafety::Second)
+        self.scoped_kind.operations.create.is_some_and(|op| op.row().again == RetrySafety::Second)
     }
 
     /// True if only another entry can get the secret in `value`, the declared value of `name`: no
@@ -408,7 +410,7 @@ impl Section {
 
     /// The value of the response field `name` by which requests address `live`.
     pub(super) fn address_of<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
-        let position = self.home.handle.iter().position(|key| key.field == name)?;
+        let position = self.scoped_kind.handle.iter().position(|key| key.field == name)?;
         live.address_values.get(position)
     }
 
@@ -438,8 +440,8 @@ impl Section {
 
     /// The lowest tier of the service that has the kind.
     pub fn tier(self) -> Tier {
-        let create = self.home.operations.create.map_or(Tier::Free, |op| op.row().tier);
-        match self.home.place {
+        let create = self.scoped_kind.operations.create.map_or(Tier::Free, |op| op.row().tier);
+        match self.scoped_kind.place {
             ReadSource::List(op) | ReadSource::Optional(op) => create.max(op.row().tier),
             _ => create,
         }
@@ -467,7 +469,7 @@ impl Section {
 /// The field with former values of the last field of the identity, or of the URL of a hook.
 pub const FORMER_FIELD: &str = "previously";
 
-/// What identifies an entry.
+/// The identity of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The name in addresses, without credentials.
@@ -533,10 +535,10 @@ pub trait KindRules: Sync {
         None
     }
 
-    /// Checks a declared entry without the service. Its schema was checked before. A secret is a
-    /// reference, or its value if that is known. `written` is false once secrets are resolved;
-    /// checks of how a value is written look at [`Value::Plain`] and only if `written` is true.
-    fn check(&self, _declared: &Fields, _written: bool, _report: Reporter<'_>) {}
+    /// Checks a declared entry without the service, after its schema was checked. A secret is a reference, or
+    /// its value if that is known. `_written` is true before secrets are resolved; checks of how a value is
+    /// written look at [`Value::Plain`], and only then.
+    fn check(&self, _declared: &Fields, _is_as_written: bool, _report: Reporter<'_>) {}
 
     /// The calls for the purpose of `context`, in order.
     ///
@@ -546,10 +548,10 @@ pub trait KindRules: Sync {
         context.plain_calls()
     }
 
-    /// The side effects of a change from one comparable form of an entry to another, besides the entry
-    /// itself. `who` is the user or group of the entry, if it has one. It is also called with equal
-    /// forms: a capability that neither form grants is one that the container lacks.
-    fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
+    /// The side effects of changing an entry from `before` to `after`, both in comparable form. `_who` is
+    /// the id of the user or group of the entry, if it has one. Also called with equal forms, to find the
+    /// capabilities that the container lacks because neither form grants them.
+    fn effects(&self, _subject_id: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
         Vec::new()
     }
 }

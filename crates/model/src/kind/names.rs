@@ -143,7 +143,7 @@ impl Names {
         self.ids_by_name.insert((object_type, name), id);
     }
 
-    /// Stores the ids of all things called `name`.
+    /// Stores the ids of all objects called `name`.
     pub fn insert_candidates(&mut self, object_type: NamedObject, name: &str, ids: Vec<u64>) {
         match ids[..] {
             [] => self.insert(object_type, name, None),
@@ -162,7 +162,7 @@ impl Names {
         self.role_levels.get(&self.known_id(NamedObject::Role, name)?).copied()
     }
 
-    /// Stores the name of the thing with `id`.
+    /// Stores the name of the object with `id`.
     pub fn insert_name(&mut self, object_type: NamedObject, id: u64, name: &str) {
         self.looked_up_names.insert((object_type, id), name.to_owned());
     }
@@ -236,7 +236,7 @@ impl Names {
         found.or_else(|| self.created.id(object_type.scope()?, name))
     }
 
-    /// The id of the thing that `field` calls `name`.
+    /// The id of the object that `field` calls `name`.
     ///
     /// # Errors
     /// If the service does not have it, or has several.
@@ -279,7 +279,7 @@ impl Names {
         self.id(object_type, name)?.number()
     }
 
-    /// The name of the thing with `id`, if it was looked up either way or the run created it.
+    /// The name of the object with `id`, if it was looked up either way or the run created it.
     pub fn name(&self, object_type: NamedObject, id: u64) -> Option<&str> {
         let key = (object_type, id);
         let found = self

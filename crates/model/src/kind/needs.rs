@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Every combination of what is declared of the switch and what is live of it.
+    /// Every combination of the declared and the live value of the switch.
     #[test]
     fn the_state_of_a_switch_follows_from_the_declared_and_the_live_switch() {
         use SwitchState::{Off, Ready, TurnedOn};

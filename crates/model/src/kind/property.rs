@@ -13,14 +13,14 @@ use crate::{
     yaml,
 };
 
-/// The rows of lists of grants and approvals, by name: each as a mapping.
+/// The row types of lists of grants and approvals, by name. Each is a mapping with keys.
 static ROWS: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
     let rows: Vec<Field> = yaml::built_in!("kind/grants");
     rows.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
 });
 
-/// The mapping with the keys of `field`, or of the rows of its list.
-pub fn row(field: &'static Field) -> &'static Field {
+/// The field whose keys an entry has: the row type for a list of grants or approvals, else `field`.
+pub fn keyed_field(field: &'static Field) -> &'static Field {
     match field.value_type {
         ValueType::Grants if field.grants.deploy_keys => &ROWS["grants_with_deploy_keys"],
         ValueType::Grants => &ROWS["grants"],
@@ -32,7 +32,7 @@ pub fn row(field: &'static Field) -> &'static Field {
 
 /// The schema of a mapping with the keys of `entry` only.
 pub(super) fn mapping_schema(entry: &'static Field) -> Json {
-    let properties = entry.keys.iter().map(|field| (field.name.to_owned(), property(field)));
+    let properties = entry.keys.iter().map(|field| (field.name.to_owned(), field_schema(field)));
     let properties: Object = properties.collect();
     debug_assert_eq!(properties.len(), entry.keys.len(), "each name is used once");
     let mut mapping = json!({
@@ -44,26 +44,26 @@ pub(super) fn mapping_schema(entry: &'static Field) -> Json {
     let required_fields = entry.keys.iter().filter(|field| field.required == Required::Always);
     let required_names: Vec<_> = required_fields.map(|field| field.name).collect();
     let required = (!required_names.is_empty()).then(|| json!(required_names));
-    // The limits of a list are about its rows.
-    let item_range = entry.valid.items;
-    let number =
-        Some(item_range).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
+    // For a list, these limits count its rows, not the keys of a row.
+    let item_limits = entry.valid.items;
+    let key_limits =
+        Some(item_limits).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
     let limits = [
         (ALIASES_KEYWORD, alias_list(&entry.aliases)),
         ("required", required),
-        ("minProperties", number.min.map(Json::from)),
-        ("maxProperties", number.max.map(Json::from)),
+        ("minProperties", key_limits.min.map(Json::from)),
+        ("maxProperties", key_limits.max.map(Json::from)),
     ];
     add_limits(&mut mapping, limits);
     mapping
 }
 
-/// The schema of a field. It carries the field.
-pub fn property(field: &'static Field) -> Json {
+/// The schema of a field, to which the field itself is attached.
+pub fn field_schema(field: &'static Field) -> Json {
     let mut property = type_schema(field);
     if field.nullable {
         match property.get_mut("anyOf").and_then(Json::as_array_mut) {
-            Some(any) => any.push(json!({"type": "null"})),
+            Some(alternatives) => alternatives.push(json!({"type": "null"})),
             None => property["type"] = json!([property["type"], "null"]),
         }
     }
@@ -99,14 +99,14 @@ pub fn property(field: &'static Field) -> Json {
         ("examples", (!examples.is_empty()).then(|| examples.into())),
         ("deprecated", field.deprecated.map(|_| true.into())),
     ];
-    let text = match field.value_type {
+    let text_schema = match field.value_type {
         ValueType::Texts | ValueType::Addresses => &mut property["items"],
         _ => &mut property,
     };
     if is_number {
-        add_limits(text, number_limits);
+        add_limits(text_schema, number_limits);
     } else {
-        add_limits(text, text_limits);
+        add_limits(text_schema, text_limits);
     }
     add_limits(&mut property, limits);
     add_limits(&mut property, [(ALIASES_KEYWORD, alias_list(&field.aliases))]);
@@ -120,7 +120,7 @@ pub fn property(field: &'static Field) -> Json {
 
 /// The schema of the type of the field.
 fn type_schema(field: &'static Field) -> Json {
-    let rows = || mapping_schema(row(field));
+    let row_schema = || mapping_schema(keyed_field(field));
     match field.value_type {
         ValueType::Secret => schema::schema_of::<Reference>().to_value(),
         ValueType::Address | ValueType::PublicKey => schema::schema_of::<TextOrSecret>().to_value(),
@@ -157,15 +157,15 @@ fn type_schema(field: &'static Field) -> Json {
         }),
         ValueType::Level => level_schema(field, schema::schema_of::<AccessLevel>().to_value()),
         ValueType::RuleLevel => level::rule_level_schema().to_value(),
-        ValueType::Mapping | ValueType::Spread => rows(),
+        ValueType::Mapping | ValueType::Spread => row_schema(),
         ValueType::Rows => {
             // The description of the list says what a row is.
-            let mut row = rows();
+            let mut row = row_schema();
             row.as_object_mut().map(|row| row.shift_remove("description"));
             json!({"type": "array", "items": row})
         }
         ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
-            let mut row = rows();
+            let mut row = row_schema();
             row["properties"]["access_level"] =
                 level_schema(field, row["properties"]["access_level"].take());
             let min_items = u8::from(field.value_type != ValueType::Approvals);
@@ -179,7 +179,7 @@ fn alias_list(names: &[&str]) -> Option<Json> {
     (!names.is_empty()).then(|| json!(names))
 }
 
-/// Adds those `limits` to `schema` that are set.
+/// Adds the keywords in `limits` that have a value to `schema`.
 fn add_limits(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option<Json>)>) {
     for (key, value) in limits {
         if let Some(value) = value {
@@ -188,8 +188,8 @@ fn add_limits(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str,
     }
 }
 
-/// The schema of a level of access. The words of the field, if there are any, replace the list of
-/// all levels.
+/// The schema of an access level. If the field lists its own words, the general list of levels is
+/// removed.
 fn level_schema(field: &Field, mut level_schema: Json) -> Json {
     if let Some(level) = level_schema.as_object_mut().filter(|_| !field.words.is_empty()) {
         level.retain(|key, _| key != "anyOf" && key != "examples");

@@ -10,25 +10,26 @@ use crate::{
 };
 
 impl Section {
-    /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
-    /// entry counts as not read.
+    /// The first identifying key of `raw` whose value has a type that the schema does not allow. An entry
+    /// with such a key counts as not read.
     pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
-        let rows = self.home.rows;
+        let rows = self.scoped_kind.rows;
         let identity_keys = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
-        let named = identity_keys.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
-        let inherited = &self.home.inherited;
-        let mut keys = rows.keys.iter().chain(rows.other_keys).copied().chain(named);
+        let shown_identity_keys =
+            identity_keys.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
+        let inherited = &self.scoped_kind.inherited;
+        let mut keys = rows.keys.iter().chain(rows.other_keys).copied().chain(shown_identity_keys);
         keys.find(|key| {
-            let marks_inherited =
+            let is_inheritance_mark =
                 inherited.iter().any(|condition| condition.is_not && condition.field == *key);
-            let value = raw.get(*key).filter(|_| !marks_inherited);
+            let value = raw.get(*key).filter(|_| !is_inheritance_mark);
             value.is_some_and(|value| !is_identifying(key, value) || !self.is_typed(key, value))
         })
     }
 
-    /// True if `value` has the type of the field that responses call `key`. Levels are numbers in
-    /// responses; the rows of a list may have any form.
+    /// True if `value` has the type of the field that responses call `key`. In responses, levels are
+    /// numbers, and rows of lists may have any form.
     fn is_typed(self, key: &str, value: &Json) -> bool {
         let Some(spec) = self.table().by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
@@ -39,7 +40,7 @@ impl Section {
         if spec.has_rows() {
             return value.is_array();
         }
-        // Manifests may have an id in place of it.
+        // The schema also allows an id, but responses always have the description.
         if spec.field.names == Some(NamedObject::Runner) {
             return value.is_string();
         }
@@ -58,7 +59,7 @@ impl Section {
         object: &Object,
         wanted: FieldSelection<'_>,
     ) -> Option<Vec<LiveEntry>> {
-        let rows = self.home.rows;
+        let rows = self.scoped_kind.rows;
         let reader = self.reader(wanted);
         let read = |row: &Json| {
             Some(reader.read(row.as_object().filter(|row| {
@@ -66,7 +67,7 @@ impl Section {
                     && self.mistyped_key(row).is_none()
             })?))
         };
-        match self.home.place {
+        match self.scoped_kind.place {
             ReadSource::ListField(field) => {
                 object.get(field)?.as_array()?.iter().map(read).collect()
             }
@@ -80,7 +81,7 @@ impl Section {
         }
     }
 
-    /// `raw` with the fields that are nested in it (`nested` of a detail) beside the others.
+    /// `raw` with the fields of its nested object (`nested` of a detail) moved to the top level.
     pub fn flatten_detail(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
@@ -94,18 +95,18 @@ impl Section {
         self.reader(wanted).read(raw)
     }
 
-    /// Reads entries of the section.
+    /// A reader for entries of the section.
     pub fn reader(self, wanted: FieldSelection<'_>) -> EntryReader<'_> {
-        let operations = &self.home.operations;
-        let is_replaced = self.edit == EditMethod::OrReplace
+        let operations = &self.scoped_kind.operations;
+        let may_be_replaced = self.edit == EditMethod::OrReplace
             || (operations.edit.is_none() && operations.create.is_some());
-        let is_part = matches!(self.home.place, ReadSource::ObjectField { .. });
+        let is_part_of_object = matches!(self.scoped_kind.place, ReadSource::ObjectField { .. });
         let table = self.table();
         let specs = match wanted {
-            FieldSelection::Only(names) if !is_replaced && !is_part => {
-                let named = self.identity.iter().copied().chain(self.called_by);
-                let named = named.chain(risk::protective_fields(self));
-                table.fields_to_read(names, named)
+            FieldSelection::Only(names) if !may_be_replaced && !is_part_of_object => {
+                let needed_names = self.identity.iter().copied().chain(self.called_by);
+                let always_read = needed_names.chain(risk::protective_fields(self));
+                table.fields_to_read(names, always_read)
             }
             _ => table.specs().iter().collect(),
         };
@@ -132,21 +133,20 @@ fn has_type(value: &Json, kind: &Json) -> bool {
     }
 }
 
-/// The fields of an entry to read, in addition to those that undrift always needs.
+/// The fields to read, in addition to those that undrift always needs.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldSelection<'n> {
-    /// All that the service shows.
+    /// All fields that the service shows.
     All,
-    /// All that the kind knows.
+    /// All fields that the kind knows.
     Known,
     /// Only these.
     Only(&'n BTreeSet<&'n str>),
 }
 
-/// Reads entries of one section. A reader decides once which fields are kept of each: the wanted
-/// ones, the identity and the fields that every edit repeats. An entry that is changed by
-/// replacement keeps all fields, because it is added again with all of them; so does a part of an
-/// object, which is small.
+/// Reads entries of one section. A reader decides once which fields it keeps: the wanted ones, the
+/// identity, and the fields that every edit repeats. An entry that is changed by replacement keeps
+/// all fields, because the new entry needs them. A part of an object also keeps all; it is small.
 pub struct EntryReader<'n> {
     section: Section,
     specs: Vec<&'static Spec>,
@@ -159,8 +159,8 @@ impl EntryReader<'_> {
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;
         let raw = &*section.flatten_detail(raw);
-        // A field may be decoded from other fields, for example from its replacement. So withheld
-        // values are removed first.
+        // A field may be decoded from other fields, such as its replacement, so withheld values are
+        // removed before decoding.
         let mut shown_values = Cow::Borrowed(raw);
         if raw.values().any(is_withheld) {
             shown_values.to_mut().retain(|_, value| !is_withheld(value));
@@ -168,12 +168,12 @@ impl EntryReader<'_> {
         let mut fields = Object::new();
         let mut withheld = Vec::new();
         for spec in self.specs.iter().filter(|spec| section.has_field(raw, spec.name)) {
-            let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
-            if spec.field.live_name().is_some_and(hides) {
+            let withholds = |name: &str| raw.get(name).is_some_and(is_withheld);
+            if spec.field.live_name().is_some_and(withholds) {
                 withheld.push(spec.name.to_owned());
             } else if let Some(value) = section.rules().decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
-            } else if spec.field.replaced_by().is_some_and(hides) {
+            } else if spec.field.replaced_by().is_some_and(withholds) {
                 withheld.push(spec.name.to_owned());
             }
         }
@@ -190,9 +190,9 @@ impl EntryReader<'_> {
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }
-        let handle = section.home.handle.iter();
+        let address_keys = section.scoped_kind.handle.iter();
         LiveEntry {
-            address_values: handle
+            address_values: address_keys
                 .map(|key| raw.get(key.field).cloned().unwrap_or_default())
                 .collect(),
             fields: LiveFields::new(fields, withheld),

@@ -76,7 +76,7 @@ impl RefRule {
 pub struct WeakerProtection {
     /// The pattern of the rule that causes it, before or after.
     pub pattern: String,
-    /// What becomes weaker, as the end of a sentence that starts with "would".
+    /// The protection that becomes weaker, as the end of a sentence that starts with "would".
     pub description: String,
 }
 
@@ -120,9 +120,9 @@ impl<'r> RuleIndex<'r> {
         if other.is_pattern() {
             return (0..self.rules.len()).collect();
         }
-        let named = self.names.get(other.pattern.as_str());
+        let same_pattern = self.names.get(other.pattern.as_str());
         let mut candidates: Vec<_> =
-            named.into_iter().flatten().chain(&self.patterns).copied().collect();
+            same_pattern.into_iter().flatten().chain(&self.patterns).copied().collect();
         candidates.sort_unstable();
         candidates
     }
@@ -227,14 +227,14 @@ fn allows_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json
 /// True if any text matches both patterns.
 pub fn overlap(one: &str, other: &str) -> bool {
     steps::step();
-    let one: Vec<char> = one.chars().collect();
-    let other: Vec<char> = other.chars().collect();
+    let one_chars: Vec<char> = one.chars().collect();
+    let other_chars: Vec<char> = other.chars().collect();
     // For each position in `one`: whether the rest of `one` overlaps the part of `other` that was
     // processed.
-    let (mut next, mut row) = (vec![false; one.len() + 1], vec![false; one.len() + 1]);
-    for at in (0..=other.len()).rev() {
-        for i in (0..=one.len()).rev() {
-            row[i] = match (one.get(i), other.get(at)) {
+    let (mut next, mut row) = (vec![false; one_chars.len() + 1], vec![false; one_chars.len() + 1]);
+    for at in (0..=other_chars.len()).rev() {
+        for i in (0..=one_chars.len()).rev() {
+            row[i] = match (one_chars.get(i), other_chars.get(at)) {
                 (None, None) => true,
                 (Some('*'), None) => row[i + 1],
                 (Some(_), None) => false,

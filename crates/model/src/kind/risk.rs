@@ -25,11 +25,11 @@ pub fn change_risks(
         {
             return None;
         }
-        let how = match risk {
+        let description = match risk {
             Risk::Shows => describe_widening(name, old, new, is_private),
             Risk::Weakens | Risk::Opens => describe_weakening(field, name, old, new),
         };
-        Some(Effect::Risk(risk, how?))
+        Some(Effect::Risk(risk, description?))
     };
     changed.iter().filter_map(effect).collect()
 }
@@ -107,8 +107,8 @@ fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json)
         }
         _ => String::new(),
     };
-    let how = if is_unset(new) && how == "change" { "clear" } else { how };
-    is_weaker.then(|| format!("{how} `{name}`{value_change}"))
+    let verb = if is_unset(new) && how == "change" { "clear" } else { how };
+    is_weaker.then(|| format!("{verb} `{name}`{value_change}"))
 }
 
 /// Describes how the new value shows more, as the end of a sentence that starts with "would".

@@ -217,9 +217,9 @@ impl FieldTable {
         }
         let needed =
             self.needed_with.iter().filter(|(field, _)| is_wanted[*field]).map(|(_, other)| *other);
-        let named = named.filter_map(|name| self.by_name.get(name).copied());
+        let named_positions = named.filter_map(|name| self.by_name.get(name).copied());
         let repeated = self.with_every_edit.iter().copied();
-        let also: Vec<_> = needed.chain(named).chain(repeated).collect();
+        let also: Vec<_> = needed.chain(named_positions).chain(repeated).collect();
         for place in also {
             is_wanted[place] = true;
         }
@@ -233,8 +233,11 @@ impl FieldTable {
     /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
     /// that may not show more than they do.
     pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
-        let named = self.needed_with.iter().map(|(field, other)| (self.specs[*field].name, *other));
-        named.filter(move |(field, _)| wanted(field)).map(|(_, other)| self.specs[other].name)
+        let required_pairs =
+            self.needed_with.iter().map(|(field, other)| (self.specs[*field].name, *other));
+        required_pairs
+            .filter(move |(field, _)| wanted(field))
+            .map(|(_, other)| self.specs[other].name)
     }
 
     /// True if `name` is a mapping whose keys are separate fields.
@@ -320,8 +323,10 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, u
         let place = |name: &str| by_name.get(name).copied();
         let switch = field.relations.switch().and_then(place);
         needed_with.extend(switch.map(|switch| (position, switch)));
-        let most = field.relations.at_most.and_then(place);
-        needed_with.extend(most.into_iter().flat_map(|most| [(position, most), (most, position)]));
+        let limit_position = field.relations.at_most.and_then(place);
+        needed_with.extend(
+            limit_position.into_iter().flat_map(|most| [(position, most), (most, position)]),
+        );
         // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.weakens == Weakens::Shows);
         needed_with.extend(seen.map(|seen| (position, seen)));
@@ -349,10 +354,10 @@ fn collect_specs(
                 let spread_field =
                     Field { name, send_as: Some(field.sent_name()), ..field.clone() };
                 let whole: &'static Field = Box::leak(Box::new(spread_field));
-                (whole, property::property(whole))
+                (whole, property::field_schema(whole))
             }
         };
-        let parts = &property::row(field).keys;
+        let parts = &property::keyed_field(field).keys;
         specs.push(Spec { name, field, schema, parts });
     }
 }

@@ -67,17 +67,17 @@ pub fn requests(calls: Vec<PlannedCall>) -> Vec<Request<Write>> {
 }
 
 /// The requests that do `act` in the project with the id 7; none if no call is needed.
-pub fn act(section: Section, names: &Names, act: CallPurpose<'_>) -> Vec<Request<Write>> {
+pub fn act(section: Section, names: &Names, purpose: CallPurpose<'_>) -> Vec<Request<Write>> {
     let release = DetectedRelease::Known(release::REFERENCE);
-    let job = CallContext {
+    let context = CallContext {
         section,
         target: &target(),
         names,
         release,
         has_unique_address: true,
-        purpose: act,
+        purpose,
     };
-    requests(section.rules().calls(&job).unwrap_or_default())
+    requests(section.rules().calls(&context).unwrap_or_default())
 }
 
 /// The requests that create an entry of the project with the id 7.

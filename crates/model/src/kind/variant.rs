@@ -1,5 +1,5 @@
-//! Kinds whose entries differ in their fields: the word in the first field of the identity decides
-//! which fields an entry has, needs, and whether it is the only one of its sort.
+//! Kinds whose entries have different fields. The first field of the identity selects the variant; the
+//! variant decides which fields an entry has and needs, and whether a project can have only one.
 
 use serde_json::json;
 
@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl Section {
-    /// The variant of an entry with these `fields`, if the kind has several and knows it.
+    /// The variant of an entry with these `fields`; `None` if the kind has no variants or does not know it.
     fn variant(self, fields: &Object) -> Option<&'static Variant> {
-        let word = fields.get(*self.identity.first()?)?;
-        self.table().variant(word.as_str()?)
+        let variant_name = fields.get(*self.identity.first()?)?;
+        self.table().variant(variant_name.as_str()?)
     }
 
     /// True if an entry with these `fields` has the field `name`.
@@ -26,34 +26,35 @@ impl Section {
             || self.variant(fields).is_some_and(|variant| variant.fields.contains(name))
     }
 
-    /// The fields that an entry with these `fields` needs in addition to those that all need.
+    /// The fields that this variant requires in addition to those that every entry requires.
     pub fn needed_fields(self, fields: &Object) -> &'static [&'static str] {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
-    /// The exclusive group of this entry (such as "issue tracker"), of which a project has only one.
+    /// The exclusive group of this entry (such as "issue tracker"). A project has only one entry of it.
     pub fn exclusive_group(self, name: &str) -> Option<&'static str> {
-        let variant = self.table().variant(name).filter(|_| self.home.scope == Scope::Project);
+        let variant =
+            self.table().variant(name).filter(|_| self.scoped_kind.scope == Scope::Project);
         variant?.only_one
     }
 
-    /// True if no entry may have the name of an entry of a group above.
-    pub fn is_unique_above(self) -> bool {
+    /// True if an entry must not have the same name as an entry of a parent group.
+    pub fn is_name_unique_above(self) -> bool {
         self.identity.iter().any(|name| self.field(name).among == Among::UniqueAbove)
     }
 
-    /// What only one entry of a project and the groups above can be: a name, or the exclusive group of
-    /// the entry.
-    pub fn unique_above(self, name: &str) -> Option<&str> {
-        if self.is_unique_above() { Some(name) } else { self.exclusive_group(name) }
+    /// The key that only one entry of a project and its parent groups can have: the name, or the
+    /// exclusive group of the entry.
+    pub fn exclusive_key(self, name: &str) -> Option<&str> {
+        if self.is_name_unique_above() { Some(name) } else { self.exclusive_group(name) }
     }
 
     /// True if the service refuses the entry `name` below a group that has the entry `parent_name`.
-    pub fn collides(self, name: &str, parent_name: &str) -> bool {
-        let unique = self.unique_above(name);
+    pub fn collides_with_parent(self, name: &str, parent_name: &str) -> bool {
+        let unique = self.exclusive_key(name);
         unique.is_some()
-            && unique == self.unique_above(parent_name)
-            && (self.is_unique_above() || name != parent_name)
+            && unique == self.exclusive_key(parent_name)
+            && (self.is_name_unique_above() || name != parent_name)
     }
 
     /// The other fields of an example entry with the field `name`, from the variant that needs the
@@ -70,12 +71,12 @@ impl Section {
         let variant = variants
             .min_by_key(|(_, variant)| variant.needs.iter().filter(|name| is_secret(name)).count());
         let Some((word, variant)) = variant else { return Object::new() };
-        let needed = variant.needs.iter().map(|name| {
+        let required_values = variant.needs.iter().map(|name| {
             let secret = is_secret(name).then(|| json!({"env": name.to_uppercase()}));
             ((*name).to_owned(), secret.unwrap_or_else(|| example(name).clone()))
         });
         let mut example_fields: Object =
-            [((*first).to_owned(), word.into())].into_iter().chain(needed).collect();
+            [((*first).to_owned(), word.into())].into_iter().chain(required_values).collect();
         example_fields
             .extend(variant.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
         example_fields

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 /// a few. Values are kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyFilter {
-    /// All of them.
+    /// All keys.
     #[default]
     All,
     /// Only these.

@@ -109,7 +109,7 @@ pub struct Operation {
     pub since: Option<Release>,
     /// Whether only administrators can use it.
     pub administrators: bool,
-    /// What happens if it is sent again.
+    /// Whether the request may be sent again after a lost response.
     pub again: RetrySafety,
     /// Whether a 401 means that the caller lacks permission or that the feature is off, and nothing
     /// about the token.
@@ -136,12 +136,12 @@ pub struct Operation {
     pub empty_as: Option<&'static str>,
 }
 
-/// What happens if a request is sent again after its response was lost.
+/// Whether and how a request may be sent again after its response was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetrySafety {
-    /// Nothing: it reads.
+    /// The request only reads.
     Reads,
-    /// Nothing more: the request describes the wanted state.
+    /// The result is the same: the request describes the wanted state.
     Same,
     /// It is refused if the first one succeeded: the service keeps objects unique.
     Refused,

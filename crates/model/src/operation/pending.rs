@@ -1,6 +1,6 @@
 //! Placeholders for ids that are unknown until the same run creates the objects.
 //!
-//! A plan refers to such things by path. In a request, [`id_of`] takes the place of the id until
+//! A plan refers to such objects by path. In a request, [`id_of`] takes the place of the id until
 //! the request is sent.
 
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::value::Json;
 
 const ID_OF: &str = "id_of";
 
-/// A placeholder for the id of the thing that is created at `path`.
+/// A placeholder for the id of the container that is created at `path`.
 pub fn id_of(path: &str) -> Json {
     json!({ ID_OF: path })
 }

@@ -1,4 +1,4 @@
-//! A request as a value: its operation, its contents, and the things that it waits for.
+//! A request as a value: its operation, its contents, and the containers that it waits for.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -53,7 +53,7 @@ pub struct Request<E> {
     named_arguments: Vec<(&'static str, Option<u64>)>,
     /// Whether `:id` is the id of the container that its own step creates.
     is_pending: bool,
-    /// The paths of things that must be created first.
+    /// The paths of containers that must be created first.
     awaited_paths: Vec<String>,
     /// Fixed segments of the path with other names on this service: (neutral word, name).
     renamed_segments: Vec<(&'static str, String)>,
@@ -106,7 +106,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Sets `:name` of the path template to the `id` of the thing at `path`. An unknown id is
+    /// Sets `:name` of the path template to the `id` of the container at `path`. An unknown id is
     /// filled in when the request is sent.
     pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
         self.named_arguments.push((name, id));
@@ -125,7 +125,7 @@ impl<E> Request<E> {
         }
     }
 
-    /// Makes it wait for the thing at `path`, which must be created first.
+    /// Makes the request wait for the container at `path`, which must be created first.
     pub fn awaiting(mut self, path: &str) -> Self {
         self.awaited_paths.push(path.to_owned());
         self
@@ -216,7 +216,7 @@ impl<E> Request<E> {
         self.sensitive.iter().any(|name| name == field)
     }
 
-    /// Marks the fields of the current body that contain ids of named things. Placeholders of
+    /// Marks the fields of the current body that contain ids of referenced objects. Placeholders of
     /// [`pending::id_of`] in them are replaced when the request is sent.
     pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let waits = |name: &String| {
@@ -227,14 +227,14 @@ impl<E> Request<E> {
         self
     }
 
-    /// The paths of the things that must be created before it can be sent.
+    /// The paths of the containers that must be created before the request can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
-        let named =
+        let pending_values =
             self.pending_fields.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
         let missing = self.named_arguments.iter().filter(|(_, id)| id.is_none());
         let arguments = missing.filter_map(|(name, _)| self.argument(name));
         let after = self.awaited_paths.iter().map(String::as_str);
-        named.flat_map(pending::paths).chain(arguments).chain(after)
+        pending_values.flat_map(pending::paths).chain(arguments).chain(after)
     }
 
     /// The paths that its arguments name, whether their ids are known or not.
@@ -248,7 +248,7 @@ impl<E> Request<E> {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The id of the only thing that it reads, if it reads by id.
+    /// The id of the object that it reads, if it reads a single object by id.
     pub fn requested_id(&self) -> Option<u64> {
         let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
         self.argument(name)?.parse().ok()
@@ -264,7 +264,7 @@ impl<E> Request<E> {
     /// container uses the id, because another container may have the path by now.
     ///
     /// # Errors
-    /// The path of a thing whose id is not known.
+    /// The path of a container whose id is not known.
     pub fn with_ids(
         mut self,
         container_id: Option<u64>,
@@ -382,7 +382,7 @@ impl<E> Request<E> {
     }
 
     /// The target as plans show it, with paths instead of ids that are only needed for sending. It
-    /// is the same before and after the thing is created.
+    /// is the same before and after the container is created.
     pub fn shown_target(&self) -> String {
         // Entries of the same container are shown by name. Addresses contain it encoded.
         let path = self.build_path(|name| {

@@ -138,14 +138,15 @@ fn has_relation(parameters: &str, names: &[&str]) -> bool {
 /// The relations in the parameters of a link, such as `; rel="next last"`.
 fn relations(parameters: &str) -> impl Iterator<Item = &str> {
     let mut rest = parameters;
-    let each = std::iter::from_fn(move || {
+    let links = std::iter::from_fn(move || {
         (!rest.is_empty()).then(|| {
             let (one, after) = split_outside_quotes(rest, ';');
             rest = after;
             one
         })
     });
-    each.filter_map(|parameter| parameter.split_once('='))
+    links
+        .filter_map(|parameter| parameter.split_once('='))
         .filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"))
         .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
 }

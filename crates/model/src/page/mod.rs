@@ -364,8 +364,8 @@ impl Pager {
         }
     }
 
-    /// The same for a list by keyset. Links only show whether another page follows. The request
-    /// continues after the last received id, so no link can skip an entry.
+    /// As [`Self::position_after`], for a list by keyset. Links only show whether another page follows. The
+    /// request continues after the last received id, so no link can skip an entry.
     fn position_by_id(&mut self, headers: &Headers, from: usize) -> NextPosition {
         for object in &self.objects[from..] {
             let id = object
@@ -400,17 +400,17 @@ impl Pager {
         Ok(has_more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
     }
 
-    /// The same for a list by number, after a page of `entries` entries.
+    /// As [`Self::position_after`], for a list by page number, after a page of `entries` entries.
     fn position_by_number(&mut self, headers: &Headers, entries: usize) -> NextPosition {
         let page = self.page_count;
         if let Some(received) = headers.page.filter(|received| *received != page) {
-            let what = format!("requested page {page} of the list, received page {received}");
-            return Err(Contradiction(what));
+            let message = format!("requested page {page} of the list, received page {received}");
+            return Err(Contradiction(message));
         }
         let size = self.page_size(headers)?;
         if entries > size {
-            let what = format!("has {entries} entries, more than the {size} of a page");
-            return Err(Contradiction::on_page(page, &what));
+            let message = format!("has {entries} entries, more than the {size} of a page");
+            return Err(Contradiction::on_page(page, &message));
         }
         if self.is_filtered {
             return self.position_in_filtered(headers, entries);
@@ -420,15 +420,15 @@ impl Pager {
                 return Err(Contradiction::on_page(page, "is empty although it was announced"));
             }
             ExpectedEntries::Nothing if entries > 0 => {
-                let what = "has entries although the page before it was the last";
-                return Err(Contradiction::on_page(page, what));
+                let message = "has entries although the page before it was the last";
+                return Err(Contradiction::on_page(page, message));
             }
             _ => {}
         }
         let announced = self.announced_next(headers)?;
-        let more = self.has_next(headers, announced)?;
+        let has_more = self.has_next(headers, announced)?;
         let is_full = entries == size;
-        self.expected = match more {
+        self.expected = match has_more {
             Some(true) if !is_full => return Err(Contradiction::short_page(page, entries, size)),
             Some(true) => ExpectedEntries::Announced,
             _ if entries == 0 => return Ok(None),
@@ -443,8 +443,9 @@ impl Pager {
         Ok(Some(Position::Page(page + 1)))
     }
 
-    /// The same for a list that the service filters. Totals include filtered entries. If the
-    /// headers do not show whether another page follows, it may follow any page with entries.
+    /// As [`Self::position_by_number`], for a list that the service filters. Totals include filtered
+    /// entries. If the headers do not show whether another page follows, any page with entries may have
+    /// a successor.
     fn position_in_filtered(&mut self, headers: &Headers, entries: usize) -> NextPosition {
         let announced = self.announced_next(headers)?;
         self.keep_total(headers)?;
@@ -474,9 +475,9 @@ impl Pager {
         };
         let by_link = headers.link.as_ref().map(|link| link.as_ref().map(page_of).transpose());
         let by_link = by_link.transpose()?;
-        let mut named = [by_link, headers.next].into_iter().flatten().flatten();
-        let named = named.find(|named| *named != page + 1);
-        if let Some(next) = named {
+        let mut announced_pages = [by_link, headers.next].into_iter().flatten().flatten();
+        let other_page = announced_pages.find(|named| *named != page + 1);
+        if let Some(next) = other_page {
             return Err(Contradiction::on_page(
                 page,
                 &format!("announces page {next} as the next one"),

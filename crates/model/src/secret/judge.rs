@@ -1,7 +1,7 @@
 //! Decides whether a value may be a secret: by its name, by its form, and by the secrecy of its
 //! field.
 //!
-//! Whatever leaves the program asks it: reports, snapshots, manifests, quotations and names of
+//! Everything that leaves the program is checked here: reports, snapshots, manifests, quotations and names of
 //! entries. In doubt, a value counts as a secret: leaving it out costs a line, but a secret in Git is
 //! compromised. The secrecy of the field is the degree of doubt: a text of an open field is shown
 //! unless it has the form of a credential; in an address, each part that may be one is hidden.
@@ -54,10 +54,10 @@ static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
     (longest.expect("a few short patterns"), first_like)
 });
 
-/// What a private key has in its first line.
+/// The text in the first line of every private key.
 const PRIVATE_KEY_MARK: &str = "PRIVATE KEY";
 
-/// What may be secret, from the most certain on.
+/// The kinds of possible secrets, the most certain first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Credential {
     /// It has the form of a known token.
@@ -173,14 +173,14 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
         }
     }
     // Paths of requests contain texts percent-encoded.
-    let ends = |c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c);
-    let encoded = text.contains('%').then(|| text.split(ends)).into_iter().flatten();
+    let is_delimiter = |c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c);
+    let encoded = text.contains('%').then(|| text.split(is_delimiter)).into_iter().flatten();
     for part in encoded.filter(|part| part.contains('%')) {
         let decoded = percent_decode_str(part).decode_utf8_lossy();
-        let what = Some(&decoded)
+        let credential = Some(&decoded)
             .filter(|decoded| *decoded != part)
             .and_then(|text| find_credential(text));
-        found.extend(what.map(|what| (what, range_of(text, part))));
+        found.extend(credential.map(|what| (what, range_of(text, part))));
     }
     match secrecy {
         Secrecy::Open => found.retain(|(what, _)| *what != Credential::Doubt),
@@ -252,8 +252,8 @@ fn private_key_range(text: &str, at: usize) -> Option<Range<usize>> {
 fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
     let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
     let name = text[..equals].rsplit(ends_name).next().unwrap_or_default();
-    let ends = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
-    let value = text[equals + 1..].split(ends).next().unwrap_or_default();
+    let is_delimiter = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
+    let value = text[equals + 1..].split(is_delimiter).next().unwrap_or_default();
     is_secret_parameter(&percent_decode_str(name).decode_utf8_lossy(), value)
         .then(|| equals + 1..equals + 1 + value.len())
 }
@@ -293,8 +293,9 @@ fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<us
         // The part that looks like a port may be a password that has a `/`, `?` or `#` in it, or whose
         // `@` is missing.
         let length = text[start..end].rfind('@');
-        let what = length.map_or(Credential::Doubt, |length| classify_user(text, start, length));
-        found.push((what, start..length.map_or(path, |length| start + length)));
+        let credential =
+            length.map_or(Credential::Doubt, |length| classify_user(text, start, length));
+        found.push((credential, start..length.map_or(path, |length| start + length)));
         host = length.map_or(start, |length| start + length + 1);
     }
     let fragment = text[path..end].find('#').map_or(end, |length| path + length);
@@ -305,8 +306,9 @@ fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<us
     for pair in text[query..fragment].trim_start_matches('?').split(['&', ';']) {
         let value = pair.split_once('=').map_or(pair, |(_, value)| value);
         if !value.is_empty() {
-            let what = if has_random(value) { Credential::Parameter } else { Credential::Doubt };
-            found.push((what, range_of(text, value)));
+            let credential =
+                if has_random(value) { Credential::Parameter } else { Credential::Doubt };
+            found.push((credential, range_of(text, value)));
         }
     }
     if fragment + 1 < end {
@@ -314,7 +316,7 @@ fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<us
     }
 }
 
-/// The sort of the user information in a URL.
+/// The kind of the user information in a URL.
 fn classify_user(text: &str, start: usize, length: usize) -> Credential {
     let information = &text[start..start + length];
     let is_ssh = text[..start].ends_with("ssh://");
@@ -344,15 +346,15 @@ fn add_path_parts(
             .then_some(host + at + address.len())
     }) {
         let is_open = query - rest < MIN_NAMED_LENGTH;
-        let what = if is_open { Credential::Doubt } else { Credential::Address };
-        found.extend((rest < query).then_some((what, rest..query)));
+        let credential = if is_open { Credential::Doubt } else { Credential::Address };
+        found.extend((rest < query).then_some((credential, rest..query)));
         return;
     }
     let mut is_hook = false;
     for part in text[host..query].split(|c: char| !is_token_char(c) || c == '/') {
         if is_random(part, is_hook) {
-            let what = if is_hook { Credential::Address } else { Credential::Doubt };
-            found.push((what, range_of(text, part)));
+            let credential = if is_hook { Credential::Address } else { Credential::Doubt };
+            found.push((credential, range_of(text, part)));
         }
         is_hook |= part.to_ascii_lowercase().contains("hook");
     }
@@ -419,8 +421,8 @@ fn is_random(run: &str, with_hex: bool) -> bool {
 fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 128];
     text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
-    let all = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
-    let share = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
+    let length = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+    let share = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
     share.map(|share| -share * share.log2()).sum()
 }
 

@@ -331,8 +331,7 @@ impl Secrets {
         self.matcher.find(text)
     }
 
-    /// The same secrets, of which only known ones are hidden: [`Self::redact`] shows credentials
-    /// that are not known.
+    /// A copy that hides only known secrets: [`Self::redact`] then shows credentials that are not known.
     #[must_use]
     pub fn showing_credentials(&self) -> Self {
         Self { shows_credentials: true, ..self.clone() }

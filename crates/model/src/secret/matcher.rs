@@ -275,8 +275,8 @@ impl SecretSearch<'_> {
         }
         let folded = view.without_escapes();
         self.search_plain(folded.bytes(), |range| folded.source(range));
-        let below = view.unescaped().filter(|_| layer < MAX_NESTING)?;
-        Some(self.search_escaped(&below, layer + 1).unwrap_or(below))
+        let unescaped_view = view.unescaped().filter(|_| layer < MAX_NESTING)?;
+        Some(self.search_escaped(&unescaped_view, layer + 1).unwrap_or(unescaped_view))
     }
 
     /// Searches `bytes` for forms. `source` gives the range in the original text.
@@ -307,10 +307,10 @@ impl SecretSearch<'_> {
             for skipped in 0..encoding.group {
                 let decoded = encoding.decode(&digits[skipped..]);
                 let source = |range: Range<usize>| {
-                    let within = encoding.digits(&range);
+                    let digit_range = encoding.digits(&range);
                     let padding = if range.end == decoded.len() { padding } else { 0 };
                     let first = start + skipped;
-                    view.source(first + within.start..first + within.end + padding)
+                    view.source(first + digit_range.start..first + digit_range.end + padding)
                 };
                 self.search_plain(&decoded, source);
                 if depth < MAX_NESTING {
@@ -350,8 +350,8 @@ fn common_prefix(text: &[u8], form: &[u8], prefix_length: usize) -> Option<usize
     if form.len() < MIN_DISTINCT_BYTES {
         return text.starts_with(form).then_some(form.len());
     }
-    let more = text[prefix_length..].iter().zip(&form[prefix_length..]);
-    Some(prefix_length + more.take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count())
+    let byte_pairs = text[prefix_length..].iter().zip(&form[prefix_length..]);
+    Some(prefix_length + byte_pairs.take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count())
 }
 
 #[cfg(test)]

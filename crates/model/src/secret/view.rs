@@ -250,9 +250,9 @@ fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
 
 /// The value of up to eight digits with this base.
 fn digits_value(digits: &[u8], base: u32) -> Option<u32> {
-    let all = (1..=8).contains(&digits.len())
+    let is_hex = (1..=8).contains(&digits.len())
         && digits.iter().all(|digit| char::from(*digit).is_digit(base));
-    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, base).ok()
+    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| is_hex)?, base).ok()
 }
 
 #[cfg(test)]

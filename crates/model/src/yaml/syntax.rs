@@ -100,14 +100,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// True if the alias at the byte `at` has an anchor before its document.
     fn is_in_other_document(&self, at: usize) -> bool {
         let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
-        let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
-        let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
+        let is_delimiter = |c: char| c.is_whitespace() || ",]}".contains(c);
+        let name = rest.split(is_delimiter).next().and_then(|alias| alias.strip_prefix('*'));
         let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
         let mut found = before.match_indices(&anchor);
-        found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(ends))
+        found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(is_delimiter))
     }
 
-    /// True if what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
+    /// True if the text at the byte `at` has the form of an alias, and not of a glob or a schedule.
     fn is_alias(&self, at: usize) -> bool {
         let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
@@ -117,7 +117,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
     }
 
-    /// True if what is at the byte `at` is merged into a mapping.
+    /// True if the node at the byte `at` is merged into a mapping.
     fn is_merged(&self, at: usize) -> bool {
         let before = self.text.get(..at).map(|before| before.trim_end_matches([' ', '[', ',']));
         before.is_some_and(|before| before.ends_with("<<:"))

@@ -15,7 +15,7 @@ const MAX_INLINE_FIELDS: usize = 3;
 /// right.
 const MAX_COMMENT_COLUMN: usize = 60;
 
-/// Something to write.
+/// A node to write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutputNode {
     /// A value, on one line unless it is a text with several.
@@ -83,9 +83,9 @@ pub fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item
     match items.iter_mut().find(|item| item.key == first) {
         Some(Item { node: OutputNode::Map(within), .. }) => insert_nested(within, rest, leaf),
         _ => {
-            let mut within = Vec::new();
-            insert_nested(&mut within, rest, leaf);
-            items.push(Item::new(first, OutputNode::Map(within)));
+            let mut nested = Vec::new();
+            insert_nested(&mut nested, rest, leaf);
+            items.push(Item::new(first, OutputNode::Map(nested)));
         }
     }
 }
@@ -107,8 +107,8 @@ impl OutputLine {
     fn with_comment_of(self, item: &Item) -> Option<Self> {
         let new =
             item.comment_after.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-        let is_one = new.is_none() || self.comment.is_none() || new == self.comment;
-        is_one.then(|| Self { comment: new.or(self.comment), ..self })
+        let can_share_comment = new.is_none() || self.comment.is_none() || new == self.comment;
+        can_share_comment.then(|| Self { comment: new.or(self.comment), ..self })
     }
 
     /// True if it fits with its comment.
@@ -238,13 +238,13 @@ fn write_entry(out: &mut Vec<OutputLine>, items: &[Item], about: Option<&str>, i
     let line = flow_map(items).map(|flow| flow.with_head(&format!("{margin}- ")));
     let line = line.filter(OutputLine::fits);
     let comment = about.map(|about| format!("  # {}", crate::text::escape(about)));
-    let beside = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
+    let line_and_comment = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
         line.comment.is_none() && width(&line.text) + width(comment) <= MAX_LINE_WIDTH
     });
-    if let (Some(about), None) = (about, &beside) {
+    if let (Some(about), None) = (about, &line_and_comment) {
         out.extend(comment_lines(about, indent));
     }
-    match (&line, &beside) {
+    match (&line, &line_and_comment) {
         (_, Some((line, comment))) => {
             out.push(line_without_comment(format!("{}{comment}", line.text)));
         }
@@ -292,9 +292,9 @@ fn flow_map(items: &[Item]) -> Option<OutputLine> {
         comments.push(value.comment);
     }
     let have_same_comment = comments.windows(2).all(|pair| pair[0] == pair[1]);
-    let beside = comments.into_iter().next().flatten();
+    let shared_comment = comments.into_iter().next().flatten();
     have_same_comment
-        .then(|| OutputLine { text: format!("{{{}}}", texts.join(", ")), comment: beside })
+        .then(|| OutputLine { text: format!("{{{}}}", texts.join(", ")), comment: shared_comment })
 }
 
 /// True if `value` contains a text with several lines.

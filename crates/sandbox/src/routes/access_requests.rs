@@ -7,7 +7,7 @@ use super::prelude::*;
 pub(super) const COLLECTIONS: &[Collection] =
     &[REQUESTS, Collection { path: "/groups/{id}/access_requests", ..REQUESTS }];
 
-/// Callers who can manage members list the requests. They and the user who asked can remove one.
+/// Callers who can manage members list the requests. They and the requesting user can remove one.
 const REQUESTS: Collection = Collection {
     entry: USER_ID,
     key: REQUESTER,
@@ -46,7 +46,7 @@ pub(super) const ROUTES: &[Route] = &[REQUESTS.route(
 )];
 
 const USER_ID: &str = "user_id";
-/// The user who asked.
+/// The user who requested access.
 const REQUESTER: &str = "asker_id";
 
 /// 403 unless the caller manages members here.

@@ -221,11 +221,11 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let report_rule =
         REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
     let has_usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
-    let named =
+    let has_ids =
         |names| Ok::<_, ErrorResponse>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     let has_approvers = has_usernames && !is_before_observed
-        || named(["user_ids", "users"])?
-        || named(["group_ids", "groups"])?;
+        || has_ids(["user_ids", "users"])?
+        || has_ids(["group_ids", "groups"])?;
     let default_type = if has_approvers { REGULAR } else { ANY_APPROVER };
     if rule.text(TYPE).is_empty() {
         rule.set(TYPE, report_rule.map_or(default_type, |_| REPORT));

@@ -98,7 +98,7 @@ fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
     FLAGS.iter().filter(move |flag| flag.since <= release)
 }
 
-/// The same in the order of the newer form.
+/// The flags of this release, in the order of the newer form.
 fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
     let mut sorted_flags: Vec<_> = flags(call).collect();
     sorted_flags.sort_by_key(|flag| flag.at);
@@ -321,7 +321,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     if row.id == 0 {
         FLAGS.iter().for_each(|flag| row.set(flag.key(), flag.opposite));
     }
-    let sent = sent_values.into_iter().filter(|(flag, _)| flag.name != SELECTIVE_REMOVAL);
-    sent.for_each(|(flag, on)| row.set(flag.key(), on));
+    let stored_flags = sent_values.into_iter().filter(|(flag, _)| flag.name != SELECTIVE_REMOVAL);
+    stored_flags.for_each(|(flag, on)| row.set(flag.key(), on));
     Ok(())
 }

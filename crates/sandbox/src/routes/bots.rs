@@ -1,5 +1,5 @@
-//! Access tokens of projects and groups. Each belongs to a bot, a user who is a member there:
-//! clients that manage members find bots in lists and must not change them.
+//! Access tokens of projects and groups. Each token belongs to a bot user, which is a member of the
+//! project or group. Lists of members include bots; clients that manage members must not change them.
 
 use super::members;
 use super::prelude::*;
@@ -8,17 +8,19 @@ use super::tokens;
 pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/access_tokens", |call| list(call, &scope(call)?)),
     post("/{holder}/access_tokens", |call| create(call, &scope(call)?)),
-    get("/{holder}/access_tokens/{token_id}", |call| Answer::ok(&find(call, &scope(call)?)?.1)),
+    get("/{holder}/access_tokens/{token_id}", |call| {
+        Answer::ok(&find_token(call, &scope(call)?)?.1)
+    }),
     delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
 ];
 
-/// The project or group. A caller who may not read them is treated as unknown.
+/// The project or group of the call. A caller who may not read its tokens gets 401, not 403.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
     GroupOrProject::from_call_with_archived(call, [MAINTAINER, OWNER])
         .map_err(|failure| if call.is_write { failure } else { failure.without_403() })
 }
 
-/// Adds a bot that is a member with this level; returns its id.
+/// Creates a bot user that is a member with `level`, and returns its id.
 pub(super) fn insert_bot(
     call: &Call<'_>,
     scope: &GroupOrProject,
@@ -49,7 +51,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// Adds the fields that only these tokens have.
+/// Adds the fields that tokens of projects and groups have in addition to those of users.
 fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
     if call.release() >= OBSERVED_RELEASE {
@@ -58,7 +60,7 @@ fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mu
     }
 }
 
-/// The tokens of bots that are members here.
+/// The tokens of bots that are members of `scope`, each with its response body.
 fn list_bot_tokens(
     call: &Call<'_>,
     scope: &GroupOrProject,
@@ -86,10 +88,11 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     page::list(call, list_bot_tokens(call, scope)?.into_iter().map(|(_, body)| body))
 }
 
-fn find(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Value)> {
+fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Value)> {
     let id = call.segment_id("token_id")?;
-    let token = list_bot_tokens(call, scope)?.into_iter().find(|(token, _)| token.id == id);
-    token.ok_or_else(|| {
+    let token_and_body =
+        list_bot_tokens(call, scope)?.into_iter().find(|(token, _)| token.id == id);
+    token_and_body.ok_or_else(|| {
         ErrorResponse::not_found(&if call.is_write {
             format!("{} Access Token", scope.type_name())
         } else {
@@ -100,7 +103,7 @@ fn find(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Valu
 
 /// Removes the bot together with its token.
 fn revoke(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    let (token, _) = find(call, scope)?;
+    let (token, _) = find_token(call, scope)?;
     call.execute("DELETE FROM users WHERE id = ?1", [token.user_id])?;
     Ok(Answer::no_content())
 }

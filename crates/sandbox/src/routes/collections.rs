@@ -199,15 +199,15 @@ const STATUS_CHECKS: Collection = Collection {
         if row.id != 0 {
             check_branches(call)?;
         }
-        let mut faults = Vec::new();
+        let mut complaints = Vec::new();
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
-                faults.push(format!("{words} can't be blank"));
+                complaints.push(format!("{words} can't be blank"));
             } else if is_taken(&stored, row, field) {
-                faults.push(format!("{words} has already been taken"));
+                complaints.push(format!("{words} has already been taken"));
             }
         }
-        refuse_if(!faults.is_empty(), || ErrorResponse::invalid_record(faults))
+        refuse_if(!complaints.is_empty(), || ErrorResponse::invalid_record(complaints))
     },
     json: check_json,
     ..Collection::new("/projects/{id}/external_status_checks")

@@ -1,14 +1,14 @@
-//! Colours of labels: `#RGB`, `#RRGGBB`, or a CSS name, which is stored as its digits.
+//! Colours of labels: `#RGB`, `#RRGGBB`, or a CSS name, which is stored as hexadecimal digits.
 
-/// The names of CSS with their digits.
+/// The colour names of CSS, each with its hexadecimal digits.
 const CSS_NAMES: &str = include_str!("colors.txt");
-/// The colours of text on light and on dark backgrounds.
+/// The text colours: dark for light backgrounds, light for dark ones.
 const DARK_TEXT: &str = "#1F1E24";
 const LIGHT_TEXT: &str = "#FFFFFF";
 /// The sum of red, green and blue above which a colour is light.
 const MAX_DARK_SUM: u32 = 500;
 
-/// The stored form of a colour: digits, whose case is kept, or those of a name in any case.
+/// The stored form of a colour. Digits keep their case; a name is found in any case.
 pub(super) fn parse(text: &str) -> Option<String> {
     if let Some(digits) = text.strip_prefix('#') {
         let is_valid =
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Option<String> {
     Some(format!("#{digits}"))
 }
 
-/// The colour of text on a stored colour.
+/// The text colour for a background of this colour.
 pub(super) fn text_color_on(color: &str) -> &'static str {
     let digits: Vec<u32> = color.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let sum: u32 = match digits.as_slice() {

@@ -112,11 +112,11 @@ fn parse_key(text: &str) -> Option<(String, String)> {
 }
 
 /// The title; adds its faults.
-fn read_title(call: &Call<'_>, faults: &mut Complaints) -> Result<String> {
+fn read_title(call: &Call<'_>, complaints: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
-    faults.add_if(title.trim().is_empty(), FIELD, "can't be blank");
-    faults.check_length(FIELD, &title, MAX_NAME_LENGTH);
+    complaints.add_if(title.trim().is_empty(), FIELD, "can't be blank");
+    complaints.check_length(FIELD, &title, MAX_NAME_LENGTH);
     Ok(title)
 }
 
@@ -174,23 +174,23 @@ fn create(call: &Call<'_>) -> Result<Answer> {
             return Answer::created(&existing.project_json(call, project)?);
         }
     }
-    let mut faults = Complaints::default();
-    let title = read_title(call, &mut faults)?;
+    let mut complaints = Complaints::default();
+    let title = read_title(call, &mut complaints)?;
     let expires_at = call.params.time_or_day("expires_at")?.map(clock::format_time);
     let is_past = expires_at.as_deref().is_some_and(|end| end < call.time_text());
-    faults.add_if(is_past, "deploy_key.key", "has expired");
+    complaints.add_if(is_past, "deploy_key.key", "has expired");
     let Some((key, fingerprint)) = parse_key(&sent_key) else {
         for text in [FORBIDDEN_TYPE, "is invalid"] {
-            faults.add("deploy_key.key", text);
+            complaints.add("deploy_key.key", text);
         }
-        faults.add("deploy_key.fingerprint_sha256", "cannot be generated");
-        return Err(faults.into());
+        complaints.add("deploy_key.fingerprint_sha256", "cannot be generated");
+        return Err(complaints.into());
     };
     if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
-        faults.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
+        complaints.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
-    faults.into_result()?;
+    complaints.into_result()?;
     let created_at = call.time_text().to_owned();
     let mut new_key = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
     new_key.id = new_key.put(call.db)?;
@@ -205,9 +205,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let mut key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
     let can_edit_title = call.is_administrator() || key.projects(call)? == [project];
     if call.params.has("title") && can_edit_title {
-        let mut faults = Complaints::default();
-        key.title = read_title(call, &mut faults)?;
-        faults.into_result()?;
+        let mut complaints = Complaints::default();
+        key.title = read_title(call, &mut complaints)?;
+        complaints.into_result()?;
         key.put(call.db)?;
     }
     if call.params.has("can_push") {

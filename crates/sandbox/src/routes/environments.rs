@@ -171,19 +171,19 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
 
 /// The faults of an environment. Unchanged fields are not checked again.
 fn check(row: &Record, rows: &[Record], former: Option<&Record>, has_agent: bool) -> Result<()> {
-    let mut faults = Complaints::default();
+    let mut complaints = Complaints::default();
     let name = row.text("name");
-    faults.add_if(name.is_empty(), "name", "can't be blank");
-    faults.add_if(is_taken(rows, row, "name"), "name", "has already been taken");
+    complaints.add_if(name.is_empty(), "name", "can't be blank");
+    complaints.add_if(is_taken(rows, row, "name"), "name", "has already been taken");
     let slug = slug(name);
     let is_slug_taken = rows.iter().any(|other| row.id == 0 && other.text("slug") == slug);
-    faults.add_if(is_slug_taken, "slug", "has already been taken");
+    complaints.add_if(is_slug_taken, "slug", "has already been taken");
     let url = row.text("external_url");
     // A URL without a scheme is not checked.
     if url.contains(':')
         && let Some(refusal) = urls::url_refusal(url, &["http", "https"], Reach::Anywhere)
     {
-        faults.add("external_url", refusal);
+        complaints.add("external_url", refusal);
     }
     let is_changed =
         |name: &str| former.map_or(Value::Null, |before| before.value(name)) != row.value(name);
@@ -193,9 +193,9 @@ fn check(row: &Record, rows: &[Record], former: Option<&Record>, has_agent: bool
         (FLUX_PATH, NAMESPACE, has_namespace, "cannot be set without a kubernetes namespace"),
     ] {
         let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
-        faults.add_if(is_set && !has_other, name, words);
+        complaints.add_if(is_set && !has_other, name, words);
     }
-    faults.into_result()
+    complaints.into_result()
 }
 
 /// A name in the form for URLs: short, plain, and with a mark if it was changed.

@@ -7,20 +7,21 @@ use super::{projects, repository, users};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),
-    post("/projects/{id}/fork/{forked_from_id}", relate),
-    delete("/projects/{id}/fork", unrelate),
+    post("/projects/{id}/fork/{forked_from_id}", create_relation),
+    delete("/projects/{id}/fork", delete_relation),
 ];
 
-/// The fork exists at once; `import_status` shows when its contents have arrived.
+/// Creates a fork immediately; `import_status` shows when its contents are imported.
 fn fork(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     let upstream = call.project()?;
     let upstream_attributes = upstream.attributes(call.db)?;
-    // Guests of a private project do not read its code.
+    // Guests of a private project cannot read its code.
     let can_read_code = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
-    let is_off = upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
-    refuse_if(!can_read_code || is_off, ErrorResponse::hidden)?;
-    let mut attributes = settings::presets(call.time);
+    let is_forking_disabled =
+        upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
+    refuse_if(!can_read_code || is_forking_disabled, ErrorResponse::hidden)?;
+    let mut attributes = settings::new_project_attributes(call.time);
     attributes.extend(upstream_attributes.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target_namespace(call, user.id)?;
     let is_within_limit = namespace.is_group() || users::may_create_project(call, user)?;
@@ -29,7 +30,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let has_later_errors = call.service.profile.later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
-    check_source(call, &upstream)?;
+    check_branch(call, &upstream)?;
     project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
         .map_err(|failure| if has_later_errors { conflict(failure, true) } else { failure })?;
     let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
@@ -47,25 +48,25 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     if let Some(targets_fork) = params.flag("mr_default_target_self")? {
         attributes.insert("mr_default_target_self".to_owned(), targets_fork.into());
     }
-    let error = call.service.profile.import_failure.as_deref();
+    let import_error = call.service.profile.import_failure.as_deref();
     let new_project = NewProject {
         namespace: &namespace,
         name: &name,
         path: &path,
         visibility: &visibility,
-        empty_repo: upstream.empty_repo || error.is_some(),
+        empty_repo: upstream.empty_repo || import_error.is_some(),
         has_readme: false,
         source_project: Some(upstream.id),
         creator_id: user.id,
         forked_from_id: Some(upstream.id),
-        import: Some(Import { source: None, error }),
+        import: Some(Import { source: None, error: import_error }),
         attributes: &attributes,
     };
     let id = projects::insert_with_members(call, new_project)?;
     projects::project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
-/// True if a fork copies this attribute of its upstream. Others get the values of a new project.
+/// True if a fork copies this attribute from its upstream. Other attributes start as in a new project.
 fn is_copied(name: &str) -> bool {
     const COPIED: &str = "ci_config_path ci_default_git_depth default_branch description \
         external_authorization_classification_label merge_commit_template shared_runners_enabled \
@@ -73,8 +74,8 @@ fn is_copied(name: &str) -> bool {
     name.ends_with("_access_level") || COPIED.split(' ').any(|copied| copied == name)
 }
 
-/// 404 for a branch that the upstream does not have. The fork gets all branches anyway.
-fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
+/// Answers 404 if the upstream lacks the requested branch. The fork always gets all branches.
+fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.release() >= OBSERVED_RELEASE => {
             let branch = repository::open_repository(call, upstream).find(BRANCHES, &name)?;
@@ -84,35 +85,35 @@ fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
     }
 }
 
-/// 409 with the complaints as sentences or as an object by field.
+/// Turns a validation error into a 409, with sentences or with an object by field.
 fn conflict(failure: ErrorResponse, has_sentences: bool) -> ErrorResponse {
     let failure = if has_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
 
-/// The refusal if the name or the path is taken.
+/// The 409 for a name or path that is taken.
 fn name_conflict(call: &Call<'_>, is_name_taken: bool, is_path_taken: bool) -> ErrorResponse {
     let has_later_errors = call.service.profile.later_errors;
-    let mut faults = Complaints::default();
-    faults.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
-    faults.add_if(is_name_taken, "name", TAKEN_TEXT);
-    faults.add_if(is_path_taken, "path", TAKEN_TEXT);
-    conflict(faults.into(), has_later_errors)
+    let mut complaints = Complaints::default();
+    complaints.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
+    complaints.add_if(is_name_taken, "name", TAKEN_TEXT);
+    complaints.add_if(is_path_taken, "path", TAKEN_TEXT);
+    conflict(complaints.into(), has_later_errors)
 }
 
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
 /// else the caller's.
-fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
+fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     let mut reference = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
         reference = reference.or(call.params.text(name)?);
     }
     let namespace = match reference {
-        None => Namespace::of_user(call.db, user)?,
+        None => Namespace::of_user(call.db, user_id)?,
         Some(requested) => match Namespace::by_reference(call.db, &requested)? {
-            // Everybody can see users, and so their namespaces.
+            // All users are visible, and therefore their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
-            // In 18.9 only a group that the caller belongs to.
+            // Before 18.9, any visible group. Since then, only a group that the caller is a member of.
             Some(group) if call.release() < OBSERVED_RELEASE && call.sees_group(&group)? => {
                 Some(group)
             }
@@ -124,7 +125,7 @@ fn target_namespace(call: &Call<'_>, user: i64) -> Result<Namespace> {
         return Err(ErrorResponse::not_found("Target Namespace"));
     };
     match call.level_in_group(&namespace)? {
-        // A fork is an import, which needs a maintainer since then.
+        // A fork counts as an import, which needs Maintainer from 16.0 on.
         DEVELOPER if call.is_at_least(16, 0) => Err(ErrorResponse::message(
             StatusCode::CONFLICT,
             json!(["User is not allowed to import projects"]),
@@ -140,7 +141,7 @@ fn relation_project(call: &Call<'_>) -> Result<Project> {
     call.writable_project_as(if is_maintainer_enough { MAINTAINER } else { OWNER })
 }
 
-fn relate(call: &Call<'_>) -> Result<Answer> {
+fn create_relation(call: &Call<'_>) -> Result<Answer> {
     let project = relation_project(call)?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
     refuse_if(project.forked_from_id.is_some(), || {
@@ -153,7 +154,7 @@ fn relate(call: &Call<'_>) -> Result<Answer> {
     projects::project_answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
-fn unrelate(call: &Call<'_>) -> Result<Answer> {
+fn delete_relation(call: &Call<'_>) -> Result<Answer> {
     let project = relation_project(call)?;
     if project.forked_from_id.is_none() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
@@ -162,7 +163,7 @@ fn unrelate(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-fn set_upstream(call: &Call<'_>, project: i64, upstream: Option<i64>) -> Result<()> {
-    call.set_column("projects", project, "forked_from_id", upstream)?;
-    call.set_column("projects", project, "updated_at", call.time_text())
+fn set_upstream(call: &Call<'_>, project_id: i64, upstream_id: Option<i64>) -> Result<()> {
+    call.set_column("projects", project_id, "forked_from_id", upstream_id)?;
+    call.set_column("projects", project_id, "updated_at", call.time_text())
 }

@@ -113,8 +113,8 @@ fn read_level(call: &Call<'_>, name: &str, minimal_since: Release) -> Result<Opt
 /// The field of [`LDAP_SELECTORS`] in the call.
 fn sent_selector(call: &Call<'_>) -> Result<&'static str> {
     call.params.refuse_both(LDAP_SELECTORS)?;
-    let sent = LDAP_SELECTORS.into_iter().find(|name| call.params.has(name));
-    sent.ok_or_else(|| ErrorResponse::parameter(&LDAP_SELECTORS.join(", "), NONE_OF_TWO_TEXT))
+    let selector = LDAP_SELECTORS.into_iter().find(|name| call.params.has(name));
+    selector.ok_or_else(|| ErrorResponse::parameter(&LDAP_SELECTORS.join(", "), NONE_OF_TWO_TEXT))
 }
 
 fn not_found(words: &str) -> ErrorResponse {

@@ -325,8 +325,8 @@ fn items(text: &str) -> Vec<&str> {
 
 /// The users exempt from the limit of project downloads, and those who are notified.
 fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let is_there = GROUP_SETTINGS.accepts(call, WATCHERS, Accepts::Edit);
-    if group.parent_id.is_some() || !is_there {
+    let accepts_watchers = GROUP_SETTINGS.accepts(call, WATCHERS, Accepts::Edit);
+    if group.parent_id.is_some() || !accepts_watchers {
         return Ok(());
     }
     let mut complaints = Complaints::default();

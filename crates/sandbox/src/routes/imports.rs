@@ -195,7 +195,7 @@ fn import(
                 &complaint_sentences(&failure).join(", "),
             )
         })?;
-    let mut attributes = settings::presets(call.time);
+    let mut attributes = settings::new_project_attributes(call.time);
     let error = planned_failure(call)?;
     let branch = error.is_none().then_some("main");
     attributes.insert("default_branch".to_owned(), branch.into());
@@ -248,13 +248,13 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     call.set_column("projects", project.id, "import_status", "canceled")?;
     protection::remove_pending(call.db, project.id, "*", call.time_text())?;
     let mut body = result_json(&project);
-    let more = json!({
+    let import_fields = json!({
         "import_source": project.import_source,
         "import_status": "canceled",
         "human_import_status_name": "canceled",
         "provider_link": project.import_source.map(|source| format!("/{source}")),
     });
-    add_members(&mut body, more);
+    add_members(&mut body, import_fields);
     Answer::ok(&body)
 }
 

@@ -1,5 +1,5 @@
-//! Labels of projects and groups. The reference leaves them out; all of this is the real service's
-//! behaviour.
+//! Labels of projects and groups. They are not in the reference, so everything here follows the real
+//! service.
 //!
 //! A call names a label by id or title; an id is tried first. Reads also see the labels of all
 //! groups above. Changes and removals through a project also see those of the project's own group.
@@ -34,17 +34,17 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/labels/{name}/promote", promote),
 ];
 
-/// The group of a label, if it belongs to no project.
-const GROUP: &str = "group_id";
-/// The setting of a label with its priority in each project: a number by the project's id. A label
-/// of a group has one for each project below.
+/// The attribute with the id of the group; null for a label of a project.
+const GROUP_ID: &str = "group_id";
+/// The attribute with the priorities: a number for each project id. A group's label can have one
+/// for each project below the group.
 const PRIORITIES: &str = "priorities";
 const TITLE: &str = "title";
 
-/// The color of a label without one.
+/// The color of a label that was created without one.
 const DEFAULT_COLOR: &str = "#6699cc";
 
-/// The project or group of a call; level 0 is for reads, for every user who sees it.
+/// The project or group of a call. Reads use level 0: everybody who sees it.
 fn open_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let scope = GroupOrProject::from_call(call, [level, level])?;
     let is_closed = match &scope {
@@ -77,7 +77,7 @@ fn label_groups(scope: &GroupOrProject, includes_ancestors: bool) -> impl Iterat
     groups.into_iter().skip(skipped).map(Holder::Group)
 }
 
-/// The labels of those groups and of the project.
+/// The labels of the project and of the [groups](label_groups) whose labels can be used in it.
 fn list_visible_labels(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Vec<Record>> {
     let project = call.scope.project_id().map(Holder::Project);
     list_labels(call, label_groups(call.scope, includes_ancestors).chain(project))
@@ -105,14 +105,14 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
     if let GroupOrProject::Project(project) = call.scope {
         let priorities = label.value(PRIORITIES);
         body["priority"] = priorities[project.id.to_string()].clone();
-        body["is_project_label"] = label.value(GROUP).is_null().into();
+        body["is_project_label"] = label.value(GROUP_ID).is_null().into();
     }
     Ok(body)
 }
 
 /// The label's name in a call: in the path, or in one of two parameters.
 fn requested_name(call: &Call<'_>) -> Result<String> {
-    const BOTH: &str = "label_id, name";
+    const LABEL_PARAMETERS: &str = "label_id, name";
     match call.segment("name") {
         "" => {}
         name => return Ok(name.to_owned()),
@@ -120,24 +120,29 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
     match (call.params.integer("label_id")?, call.params.text("name")?) {
         (Some(id), None) => Ok(id.to_string()),
         (None, Some(name)) => Ok(name),
-        (Some(_), Some(_)) => Err(ErrorResponse::parameter(BOTH, "are mutually exclusive")),
-        (None, None) => Err(ErrorResponse::parameter(BOTH, NONE_OF_TWO_TEXT)),
+        (Some(_), Some(_)) => {
+            Err(ErrorResponse::parameter(LABEL_PARAMETERS, "are mutually exclusive"))
+        }
+        (None, None) => Err(ErrorResponse::parameter(LABEL_PARAMETERS, NONE_OF_TWO_TEXT)),
     }
 }
 
 /// The label in the call, by id or else by title.
 fn find_named(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
     let name = requested_name(call)?;
-    let mut all = list_visible_labels(call, includes_ancestors)?;
+    let mut labels = list_visible_labels(call, includes_ancestors)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
     if let (GroupOrProject::Group(group), true) = (call.scope, call.method == Method::PUT) {
-        all.extend(list_labels(call, group_projects(call, group.id)?)?);
-        all.sort_by_key(|label| label.id);
+        labels.extend(list_labels(call, group_projects(call, group.id)?)?);
+        labels.sort_by_key(|label| label.id);
     }
-    let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
-    let position = by_id.or_else(|| all.iter().position(|one| one.text(TITLE) == name));
-    position.map(|at| all.swap_remove(at)).ok_or_else(|| ErrorResponse::not_found("Label"))
+    let position_by_id = name
+        .parse()
+        .ok()
+        .and_then(|id: i64| labels.iter().position(|candidate| candidate.id == id));
+    let position = position_by_id.or_else(|| labels.iter().position(|one| one.text(TITLE) == name));
+    position.map(|at| labels.swap_remove(at)).ok_or_else(|| ErrorResponse::not_found("Label"))
 }
 
 /// The projects of a group.
@@ -162,41 +167,41 @@ fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
     Ok(())
 }
 
-fn has_ancestors(call: &Call<'_>) -> Result<bool> {
+fn requests_ancestors(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.flag("include_ancestor_groups")?.unwrap_or(true))
 }
 
-/// The labels of other places in a list: of the groups above, and for a group those below it, if the
-/// call asks for them.
+/// The labels that a list shows in addition to its own: from the groups above, and for a group also
+/// from the groups and projects below, if the call requests them.
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
-    let mut all = list_labels(call, label_groups(call.scope, has_ancestors(call)?))?;
-    let GroupOrProject::Group(group) = call.scope else { return Ok(all) };
+    let mut labels = list_labels(call, label_groups(call.scope, requests_ancestors(call)?))?;
+    let GroupOrProject::Group(group) = call.scope else { return Ok(labels) };
     let includes_descendants = call.params.is_set("include_descendant_groups")?;
     let groups = if includes_descendants { group.subtree_ids(call.db)? } else { vec![group.id] };
     let includes_projects = call.params.flag("only_group_labels")? == Some(false);
     for group in groups {
-        all.extend(list_labels(
+        labels.extend(list_labels(
             call,
             [Holder::Group(group)].into_iter().filter(|_| includes_descendants),
         )?);
         for holder in group_projects(call, group)?.filter(|_| includes_projects) {
             let project = Project::by_id(call.db, holder.key().1)?;
             if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
-                all.extend(list_labels(call, [holder])?);
+                labels.extend(list_labels(call, [holder])?);
             }
         }
     }
-    Ok(all)
+    Ok(labels)
 }
 
 /// The label that the call names. A missing one is 404, also for callers who may not remove it.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
-        check_any_sent(call)?;
+        require_any_field(call)?;
         return find_to_change(call);
     }
     if call.method != Method::DELETE {
-        return find_named(call, has_ancestors(call)?);
+        return find_named(call, requests_ancestors(call)?);
     }
     if matches!(call.scope, GroupOrProject::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
@@ -207,7 +212,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 }
 
 /// Refuses an edit without fields.
-fn check_any_sent(call: &CollectionCall<'_>) -> Result<()> {
+fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let mut fields = vec!["new_name", "color", "description"];
     fields.extend(call.scope.project_id().map(|_| "priority"));
     fields.extend((call.release() >= OBSERVED_RELEASE).then_some("archived"));
@@ -215,13 +220,13 @@ fn check_any_sent(call: &CollectionCall<'_>) -> Result<()> {
 }
 
 fn check_title(title: &str) -> Result<String> {
-    let (title, mut faults) = (title.trim(), Complaints::default());
-    faults.add_if(title.is_empty(), TITLE, "can't be blank");
-    faults.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
+    let (title, mut complaints) = (title.trim(), Complaints::default());
+    complaints.add_if(title.is_empty(), TITLE, "can't be blank");
+    complaints.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
     if !title.contains(',') {
-        faults.check_length(TITLE, title, MAX_NAME_LENGTH);
+        complaints.check_length(TITLE, title, MAX_NAME_LENGTH);
     }
-    faults.into_result().map(|()| title.to_owned())
+    complaints.into_result().map(|()| title.to_owned())
 }
 
 /// The color in a call; null means the default.
@@ -249,18 +254,18 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
 
 /// Completes a label. The title of a new one is taken if a label of a group above has it.
 fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
-    let (is_new, mut title) = (label.id == 0, "new_name");
+    let (is_new, mut title_parameter) = (label.id == 0, "new_name");
     if is_new {
-        title = "name";
-        let requested_title = call.params.text(title)?.unwrap_or_default();
+        title_parameter = "name";
+        let requested_title = call.params.text(title_parameter)?.unwrap_or_default();
         let is_taken = list_visible_labels(call, true)?
             .iter()
             .any(|label| label.text(TITLE) == requested_title);
         refuse_if(is_taken, || ErrorResponse::conflict("Label already exists"))?;
-        label.set(GROUP, call.scope.choose(None, Some(call.scope.id())));
+        label.set(GROUP_ID, call.scope.choose(None, Some(call.scope.id())));
     }
-    if call.params.has(title) {
-        label.set(TITLE, check_title(&call.params.text(title)?.unwrap_or_default())?);
+    if call.params.has(title_parameter) {
+        label.set(TITLE, check_title(&call.params.text(title_parameter)?.unwrap_or_default())?);
     }
     if call.params.has("color") {
         label.set("color", requested_color(call)?);
@@ -271,7 +276,7 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
 
 /// 400 if another label of the same project or group has the title.
 fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
-    let group = label.value(GROUP).as_i64().map(Holder::Group);
+    let group = label.value(GROUP_ID).as_i64().map(Holder::Group);
     let Some(holder) = group.or(call.scope.project_id().map(Holder::Project)) else {
         return Ok(());
     };
@@ -279,11 +284,11 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     refuse_if(is_taken, || ErrorResponse::model(TITLE, "has already been taken"))
 }
 
-/// The label to change or remove. Through a project it may be a label of its group, which needs
-/// rights in the group.
+/// The label to change or remove. A project's path also reaches labels of its group; changing those
+/// needs rights in the group.
 fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
     let label = find_named(call, false)?;
-    if let (GroupOrProject::Project(_), Some(group)) = (call.scope, label.value(GROUP).as_i64())
+    if let (GroupOrProject::Project(_), Some(group)) = (call.scope, label.value(GROUP_ID).as_i64())
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
     {
@@ -299,7 +304,8 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     let scope = &GroupOrProject::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
-    let project_label = find_named(call, false).ok().filter(|label| label.value(GROUP).is_null());
+    let project_label =
+        find_named(call, false).ok().filter(|label| label.value(GROUP_ID).is_null());
     let project_label = project_label
         .filter(|_| group.is_group())
         .ok_or_else(|| ErrorResponse::not_found("Label"))?;
@@ -313,7 +319,7 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
         LABELS.rows.remove(call, twin)?;
     }
     let mut label = group_label.unwrap_or_else(|| project_label.clone());
-    label.set(GROUP, group.id);
+    label.set(GROUP_ID, group.id);
     let call = &CollectionCall { scope: &GroupOrProject::Group(Box::new(group)), ..*call };
     call.store(&mut label)?;
     Answer::ok(&json(call, &label)?)

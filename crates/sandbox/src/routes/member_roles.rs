@@ -44,12 +44,12 @@ impl Role {
     /// Refuses another level for a member with this role. `had_role` is true if the member already has
     /// the role.
     pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
-        let mut faults = Complaints::default();
+        let mut complaints = Complaints::default();
         let is_different = level != self.base_access_level;
         let locked = "cannot be changed because of an existing association with a custom role";
-        faults.add_if(is_different, ROLE, MISMATCH);
-        faults.add_if(is_different && had_role, "access_level", locked);
-        faults.into_result()
+        complaints.add_if(is_different, ROLE, MISMATCH);
+        complaints.add_if(is_different && had_role, "access_level", locked);
+        complaints.into_result()
     }
 }
 

@@ -63,7 +63,7 @@ impl Member {
         })?)
     }
 
-    /// The same without expired ones. The condition uses `?1`.
+    /// As [`Self::list_where`], without expired memberships. The condition uses `?1`.
     fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
         Self::list_where(call, &condition, params![key, call.today()])
@@ -91,7 +91,7 @@ impl Member {
         Ok(direct_members.into_iter().find(|member| member.user.id == user))
     }
 
-    /// The same; 404 without one.
+    /// As [`Self::find_direct`]; 404 without such a member.
     pub(super) fn require_direct(
         call: &Call<'_>,
         scope: &GroupOrProject,

@@ -81,7 +81,7 @@ type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 /// The handler of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {
-    /// A function of its own.
+    /// A separate function.
     Function(CallHandler),
     /// The handler of all collections.
     Collection(&'static Collection, Verb),

@@ -47,8 +47,8 @@ impl NoteTarget {
         Ok(Self { project, level, merge_request })
     }
 
-    /// The same for a write: 403 in an archived project, and for non-members if the discussion is
-    /// locked. Also returns the caller's id.
+    /// As [`Self::from_call`], for a write: 403 in an archived project, and for non-members if the
+    /// discussion is locked. Also returns the caller's id.
     fn from_write_call(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
         let target = Self::from_call(call)?;
@@ -72,8 +72,8 @@ impl NoteTarget {
         }
     }
 
-    /// The same for a change: for its author and maintainers, and for nobody if the service wrote
-    /// it.
+    /// As [`Self::find_note`], for a change: only the author and maintainers may change a note, and nobody
+    /// may change one that the service wrote.
     fn find_changeable(call: &Call<'_>) -> Result<(Self, NoteRow)> {
         let (target, caller) = Self::from_write_call(call)?;
         let note = target.find_note(call)?;

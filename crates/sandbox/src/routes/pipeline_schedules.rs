@@ -123,7 +123,7 @@ fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
 
 /// Completes a new or changed schedule, and computes the next run.
 fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
-    let (params, mut faults) = (&call.params, Complaints::default());
+    let (params, mut complaints) = (&call.params, Complaints::default());
     if schedule.id == 0 {
         params.require_all(&[
             Need::Sent("description"),
@@ -133,7 +133,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         schedule.set(OWNER_ID, call.user()?.id);
         let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MAX_SCHEDULES;
         let text = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
-        faults.add_if(is_full, "base", text);
+        complaints.add_if(is_full, "base", text);
         // Null means the default here.
         for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
@@ -144,21 +144,21 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         check_owner(call, schedule)?;
     }
     let description = schedule.text("description");
-    faults.add_if(description.trim().is_empty(), "description", "can't be blank");
+    complaints.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
         match full_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
-            None => faults.add("ref", "is ambiguous"),
+            None => complaints.add("ref", "is ambiguous"),
         }
     }
-    check_cron(call, "cron", schedule, &mut faults);
-    check_zone(schedule, &mut faults);
+    check_cron(call, "cron", schedule, &mut complaints);
+    check_zone(schedule, &mut complaints);
     if call.is_at_least(17, 11) {
         store_inputs(call, schedule)?;
     }
-    faults.into_result()?;
+    complaints.into_result()?;
     let next_run = Cron::parse(schedule.text("cron")).and_then(|cron| cron.next_time(call.time));
     schedule.set("next_run_at", next_run.map(clock::format_time));
     Ok(())
@@ -229,8 +229,10 @@ fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 fn sent_variable_fields(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
     let kind = call.params.allowed_text("variable_type", &VARIABLE_TYPES)?;
-    let all = [("value", value), ("variable_type", kind)].into_iter();
-    Ok(all.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
+    let given_fields = [("value", value), ("variable_type", kind)].into_iter();
+    Ok(given_fields
+        .filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?))))
+        .collect())
 }
 
 /// Changes the variables of a schedule, and returns the changed one.
@@ -249,7 +251,7 @@ fn change_variables(
 }
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {
-    let added = change_variables(call, |all| {
+    let added_variable = change_variables(call, |all| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
         refuse_if(key.is_empty() || !key.chars().all(is_key_char), || {
@@ -263,7 +265,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
         all.push(variable.clone());
         Ok(variable)
     })?;
-    Answer::created(&added)
+    Answer::created(&added_variable)
 }
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
@@ -291,10 +293,10 @@ const FREEZE_PERIODS: Collection = Collection {
     ],
     scope: period_scope,
     complete: |call, period| {
-        let mut faults = Complaints::default();
-        FREEZE_TIMES.iter().for_each(|name| check_cron(call, name, period, &mut faults));
-        check_zone(period, &mut faults);
-        faults.into_result()
+        let mut complaints = Complaints::default();
+        FREEZE_TIMES.iter().for_each(|name| check_cron(call, name, period, &mut complaints));
+        check_zone(period, &mut complaints);
+        complaints.into_result()
     },
     ..Collection::new("/projects/{id}/freeze_periods")
 };
@@ -322,19 +324,19 @@ fn period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
 }
 
 /// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
-fn check_cron(call: &Call<'_>, name: &str, record: &Record, faults: &mut Complaints) {
+fn check_cron(call: &Call<'_>, name: &str, record: &Record, complaints: &mut Complaints) {
     if call.params.has(name) {
         let text = record.text(name);
         let is_valid = Cron::parse(text).is_some_and(|cron| cron.next_time(call.time).is_some());
-        faults.add_if(!is_valid, name, "syntax is invalid");
-        faults.add_if(text.is_empty(), name, "can't be blank");
+        complaints.add_if(!is_valid, name, "syntax is invalid");
+        complaints.add_if(text.is_empty(), name, "can't be blank");
     }
 }
 
-/// The same for a time zone.
-fn check_zone(record: &Record, faults: &mut Complaints) {
+/// As [`check_cron`], for a time zone.
+fn check_zone(record: &Record, complaints: &mut Complaints) {
     match record.text(TIME_ZONE) {
-        "" => faults.add(TIME_ZONE, "can't be blank"),
-        zone => faults.add_if(!time_zone::is_valid(zone), TIME_ZONE, "syntax is invalid"),
+        "" => complaints.add(TIME_ZONE, "can't be blank"),
+        zone => complaints.add_if(!time_zone::is_valid(zone), TIME_ZONE, "syntax is invalid"),
     }
 }

@@ -36,7 +36,7 @@ const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = 
 /// The projects in the groups `:within`, a JSON array.
 const WITHIN: &str = "p.namespace_id IN (SELECT value FROM json_each(:within))";
 
-/// The same, and those that the group `:of` is invited to.
+/// As [`WITHIN`], with the projects that the group `:of` is invited to.
 const WITH_SHARED: &str = "(p.namespace_id IN (SELECT value FROM json_each(:within))
     OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :of))";
 
@@ -151,10 +151,10 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     if call.params.is_set("include_ancestor_groups")? {
         group_ids.extend(traversal_ids(&group.traversal));
     }
-    let within = Value::from(group_ids).to_string();
+    let group_list = Value::from(group_ids).to_string();
     let includes_shared = call.params.flag("with_shared")?.unwrap_or(true);
     let condition = if includes_shared { WITH_SHARED } else { WITHIN };
-    let mut conditions = SqlConditions::with_value(condition, ":within", within);
+    let mut conditions = SqlConditions::with_value(condition, ":within", group_list);
     if includes_shared {
         conditions.bind(":of", group.id);
     }
@@ -205,8 +205,8 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     call.params.require(&["scope", "search"])?;
     call.params.allowed_text("scope", &["projects"])?;
-    let within = Value::from(group.subtree_ids(call.db)?).to_string();
-    respond(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN, ":within", within)))
+    let group_list = Value::from(group.subtree_ids(call.db)?).to_string();
+    respond(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN, ":within", group_list)))
 }
 
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
@@ -435,8 +435,8 @@ fn apply_further_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()
         all.add_with_value("p.updated_at < :updated_before", ":updated_before", before);
     }
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
-    let is_there = "json_extract(p.attributes, '$.repository_storage') = :storage";
-    all.add_with_value(is_there, ":storage", storage);
+    let has_storage = "json_extract(p.attributes, '$.repository_storage') = :storage";
+    all.add_with_value(has_storage, ":storage", storage);
     Ok(())
 }
 

@@ -142,7 +142,7 @@ pub(crate) fn insert(
     };
     let visibility = lower_visibility(&visibility, namespace);
     let contents = InitialContents::from_call(call, accepts, params)?;
-    let mut attributes = settings::presets(call.time);
+    let mut attributes = settings::new_project_attributes(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
     apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
     let branch = attributes

@@ -85,7 +85,7 @@ fn find_named(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     })
 }
 
-/// The same for a change; a missing one is reported first.
+/// As [`find_named`], for a change. A missing branch is reported before missing rights.
 fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     let protection = find_named(call, scope)?;
     if let GroupOrProject::Project(project) = scope {

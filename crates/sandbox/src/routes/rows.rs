@@ -459,9 +459,9 @@ impl<'a> CollectionCall<'a> {
 
     pub(super) fn save(&self, row: &mut Record) -> Result<()> {
         self.store_params(row)?;
-        let below = self.collection.parent_parameter;
-        if !below.is_empty() {
-            row.set(below, self.segment_id(below)?);
+        let parent_parameter = self.collection.parent_parameter;
+        if !parent_parameter.is_empty() {
+            row.set(parent_parameter, self.segment_id(parent_parameter)?);
         }
         (self.collection.complete)(self, row)?;
         self.store(row)
@@ -493,7 +493,7 @@ pub(crate) enum Verb {
     Create,
     Update,
     Remove,
-    /// A function of its own.
+    /// A separate function.
     Custom(fn(&CollectionCall<'_>) -> Result<Answer>),
 }
 

@@ -75,8 +75,8 @@ impl Invitation {
     /// Stores it; returns its id, or `None` if the group is already invited.
     fn store(&mut self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.key();
-        let is_of_group = matches!(holder, Holder::Group(_));
-        let since = if is_of_group { GROUP_ROLES_SINCE } else { PROJECT_ROLES_SINCE };
+        let is_group_share = matches!(holder, Holder::Group(_));
+        let since = if is_group_share { GROUP_ROLES_SINCE } else { PROJECT_ROLES_SINCE };
         self.role = member_roles::role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
         // An expired invitation still has its row.
         let expired_sql = format!(

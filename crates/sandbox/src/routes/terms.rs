@@ -26,7 +26,7 @@ impl Terms {
         Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::with_level(level) })
     }
 
-    /// The same with the role.
+    /// As [`Self::from_call`], with the custom role.
     pub(super) fn from_call_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let terms = Self::from_call(call, scope)?;
         Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })

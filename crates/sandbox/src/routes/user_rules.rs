@@ -34,9 +34,9 @@ pub(super) fn check(
         let is_taken = call.query_value(&sql, params![value, stored_id])?;
         refuse_if(is_taken, || ErrorResponse::conflict(&format!("{name} has already been taken")))?;
     }
-    let mut faults = Complaints::default();
+    let mut complaints = Complaints::default();
     for field in ["namespace.name", "name"] {
-        faults.add_if(user.name.trim().is_empty(), field, BLANK_TEXT);
+        complaints.add_if(user.name.trim().is_empty(), field, BLANK_TEXT);
     }
     // Before 18.9 special characters may follow each other.
     let is_valid = if call.release() < OBSERVED_RELEASE {
@@ -45,27 +45,31 @@ pub(super) fn check(
         project_rules::check_path_only(username).is_ok()
     };
     if is_reserved_top_path(username) {
-        faults.add("username", format!("{username} is a reserved name"));
+        complaints.add("username", format!("{username} is a reserved name"));
     } else if !is_valid {
-        [PLAIN_PATH_TEXT, PATH_FORM].into_iter().for_each(|text| faults.add("username", text));
+        [PLAIN_PATH_TEXT, PATH_FORM].into_iter().for_each(|text| complaints.add("username", text));
     }
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1
                    AND (?2 IS NULL OR owner_id IS NOT ?2))";
     let is_group = call.query_value(sql, params![username, stored_id])?;
-    faults.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
-    faults.add_if(!User::is_address(email), "email", "is invalid");
+    complaints.add_if(
+        is_group,
+        "base",
+        "A user, alias, or group already exists with that username.",
+    );
+    complaints.add_if(!User::is_address(email), "email", "is invalid");
     let is_both = user.admin && user.auditor == Some(true);
-    faults.add_if(is_both, "admin", "user cannot also be an Auditor.");
+    complaints.add_if(is_both, "admin", "user cannot also be an Auditor.");
     let public_email = call.params.text("public_email")?.filter(|address| !address.is_empty());
     let is_foreign = public_email
         .is_some_and(|address| stored_user.is_none_or(|stored| stored.email != address));
-    faults.add_if(is_foreign, "public_email", "must be an email you have verified");
-    check_params(call, &mut faults)?;
-    faults.into_result()
+    complaints.add_if(is_foreign, "public_email", "must be an email you have verified");
+    check_params(call, &mut complaints)?;
+    complaints.into_result()
 }
 
 /// Refuses faults of fields that only requests have, and of limits.
-fn check_params(call: &Call<'_>, faults: &mut Complaints) -> Result<()> {
+fn check_params(call: &Call<'_>, complaints: &mut Complaints) -> Result<()> {
     let params = &call.params;
     let resets_password = params.is_set("reset_password")?;
     if let Some(password) =
@@ -74,8 +78,8 @@ fn check_params(call: &Call<'_>, faults: &mut Complaints) -> Result<()> {
         let min_length =
             instance::read_setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
         let is_short = (password.chars().count() as u64) < min_length;
-        faults.add_if(password.is_empty(), "password", BLANK_TEXT);
-        faults.add_if(
+        complaints.add_if(password.is_empty(), "password", BLANK_TEXT);
+        complaints.add_if(
             is_short,
             "password",
             format!("is too short (minimum is {min_length} characters)"),
@@ -83,11 +87,11 @@ fn check_params(call: &Call<'_>, faults: &mut Complaints) -> Result<()> {
     }
     let theme = params.integer("theme_id")?;
     if let Some(theme) = theme.filter(|theme| !(1..=MAX_THEME_ID).contains(theme)) {
-        faults.add("theme_id", format!("{theme} is not a valid theme"));
+        complaints.add("theme_id", format!("{theme} is not a valid theme"));
     }
     let limit = "projects_limit";
     let is_null = params.has(limit) && params.integer(limit)?.is_none();
-    faults.add_if(is_null, limit, BLANK_TEXT);
-    faults.add_if(is_null, limit, "is not a number");
+    complaints.add_if(is_null, limit, BLANK_TEXT);
+    complaints.add_if(is_null, limit, "is not a number");
     Ok(())
 }

@@ -66,34 +66,34 @@ fn json(call: &Call<'_>, variable: &Record) -> Value {
 }
 
 fn check(variable: &Record, profile: &Profile) -> Result<()> {
-    let mut faults = Complaints::default();
+    let mut complaints = Complaints::default();
     for name in ["masked", "raw"] {
-        faults.add_if(variable.value(name).is_null(), name, "is not included in the list");
+        complaints.add_if(variable.value(name).is_null(), name, "is not included in the list");
     }
     let letters = "can contain only letters, digits";
     let key = variable.text("key");
-    faults.add_if(key.is_empty(), "key", "can't be blank");
-    faults.check_length("key", key, MAX_NAME_LENGTH);
-    faults.add_if(
+    complaints.add_if(key.is_empty(), "key", "can't be blank");
+    complaints.check_length("key", key, MAX_NAME_LENGTH);
+    complaints.add_if(
         key.is_empty() || !key.chars().all(is_key_char),
         "key",
         format!("{letters} and '_'."),
     );
     let scope = variable.text(ENVIRONMENT_SCOPE);
-    faults.add_if(scope.is_empty(), "environment_scope", "can't be blank");
-    faults.add_if(
+    complaints.add_if(scope.is_empty(), "environment_scope", "can't be blank");
+    complaints.add_if(
         scope.is_empty()
             || !scope.chars().all(|c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c)),
         "environment_scope",
         format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
-    faults.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
-    faults.add_if(
+    complaints.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
+    complaints.add_if(
         variable.is_set("masked") && !can_be_masked(variable, profile),
         "value",
         "is invalid",
     );
-    faults.into_result()
+    complaints.into_result()
 }
 
 /// True if a value can be masked: it is long enough, on one line, and, unless it is raw, has only
@@ -159,7 +159,7 @@ fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Re
     Ok(variables)
 }
 
-/// The one variable with the key, and with the scope in the filter, if there is one.
+/// Finds the variable with the key of the call, and with the scope in the filter if there is one.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     let mut variables = find_by_key(call, filter(call)?)?;
     if variables.len() > 1 {

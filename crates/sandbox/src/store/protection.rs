@@ -120,7 +120,7 @@ impl Protection {
         Self::present(call, holder, None)
     }
 
-    /// The one with this name, case-sensitive.
+    /// Finds the protection with this name, case-sensitively.
     pub(crate) fn named(call: &Call<'_>, holder: Holder, name: &str) -> Result<Option<Self>> {
         Ok(Self::present(call, holder, Some(name))?.pop())
     }

@@ -87,7 +87,7 @@ pub(crate) trait Stored: Sized {
         Self::first(db, &format!("WHERE {alias}.id = ?1"), [id])
     }
 
-    /// The same; `None` without an id.
+    /// As [`Self::by_id`]; `None` without an id.
     fn by_any(db: &Connection, id: Option<i64>) -> Result<Option<Self>> {
         id.map_or(Ok(None), |id| Self::by_id(db, id))
     }

@@ -148,7 +148,7 @@ pub(crate) async fn got(response: Response) -> Got {
     }
 }
 
-/// Whether `whole` contains everything in `part`.
+/// True if `whole` contains everything in `part`.
 pub(crate) fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (_, Value::Null) => true,

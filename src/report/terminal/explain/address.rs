@@ -110,7 +110,7 @@ pub fn declared(
             let title = (section.shape == Shape::List).then_some(section.noun);
             // The fields of a mapping show that it is declared, if it has some.
             let has_details = fields.keys().next().is_none()
-                || entry_chain.iter().any(|link| link.setting.content != LayerValue::Declared);
+                || entry_chain.iter().any(|link| link.traced_value.value != LayerValue::Declared);
             if title.is_some() || has_details {
                 draw_links(&mut canvas, title, &entry_chain, section, &values);
             }
@@ -182,7 +182,7 @@ fn draw_links(
             Ok(shown) => line.append(change::value_line(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
-        match link.setting.names.get(1..).unwrap_or_default() {
+        match link.traced_value.written_names.get(1..).unwrap_or_default() {
             [] => line,
             within => line.put(Paint::Dim, format!("  for {}", within.join("."))),
         }
@@ -193,7 +193,7 @@ fn draw_links(
     let end = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(links) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
-        canvas.add_line_with_origin(line.pad_to(end), &link.setting.origin, Overflow::Wrap);
+        canvas.add_line_with_origin(line.pad_to(end), &link.traced_value.origin, Overflow::Wrap);
     }
 }
 
@@ -203,9 +203,9 @@ fn contribution(
     section: Section,
     beside: &Fields,
 ) -> Result<Shown, &'static str> {
-    match &link.setting.content {
+    match &link.traced_value.value {
         LayerValue::Value(value) => {
-            let field = link.setting.names.first().map_or("", String::as_str);
+            let field = link.traced_value.written_names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
             Ok(show_declared(section.field(field), value, beside))
         }

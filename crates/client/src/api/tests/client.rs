@@ -634,7 +634,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
 async fn workers_on_any_thread_share_a_client() {
     let script = Script::new([json(200, "[]")]);
     let client = write_client(&script);
-    let (reader, writer) = (client.reads().clone(), client.clone());
+    let (reader, writer) = (client.read_client().clone(), client.clone());
     let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
     let write =
         tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
@@ -645,7 +645,7 @@ async fn workers_on_any_thread_share_a_client() {
     let sent: Vec<_> = script.sent.lock().unwrap().iter().map(seconds).collect();
     // The service may take 60 s for a write without sending a byte.
     assert_eq!(sent, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
-    assert_eq!(client.reads().counts().len(), 2);
+    assert_eq!(client.read_client().counts().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -819,7 +819,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         &script,
         ClientSettings { in_flight: InFlight::fixed(3), ..settings() },
     ));
-    let reader = client.reads().clone();
+    let reader = client.read_client().clone();
     let start = tokio::time::Instant::now();
     let interrupt = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -828,7 +828,9 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
     };
     let timed = async |read: bool| {
         let interrupted = match read {
-            true => client.reads().get(get()).await.is_err_and(|error| error.is_interrupted()),
+            true => {
+                client.read_client().get(get()).await.is_err_and(|error| error.is_interrupted())
+            }
             false => client.send(create()).await.is_err_and(|error| error.is_interrupted()),
         };
         (interrupted, start.elapsed().as_secs())
@@ -839,9 +841,9 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
     assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
     assert_eq!(script.times().len(), 3);
-    assert!(client.reads().is_interrupted() && client.reads().has_ended());
+    assert!(client.read_client().is_interrupted() && client.read_client().has_ended());
     assert!(
-        !client.reads().wait_until(Duration::from_secs(1_000)).await
+        !client.read_client().wait_until(Duration::from_secs(1_000)).await
             && start.elapsed().as_secs() == 30
     );
 }
@@ -920,7 +922,7 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
         let client = write_client(&script);
         for _ in 0..2 {
             let user = op::CURRENT_USER.request();
-            client.reads().get(user).await.unwrap();
+            client.read_client().get(user).await.unwrap();
         }
         client.send_fresh(request, read).await.unwrap();
         let sent = script.sent.lock().unwrap();

@@ -179,7 +179,7 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
         error.is_not_sent() && !error.is_tls_failure() && error.in_doubt_since().is_none(),
         "{error}"
     );
-    let count = client.reads().counts()["project-archive"];
+    let count = client.read_client().counts()["project-archive"];
     assert_eq!((count.calls, count.retries), (6, 5));
 }
 

@@ -1,9 +1,8 @@
 //! The live state of a container while its steps run: the last reading, updated by the answers to
 //! writes.
 //!
-//! What the answer to a write shows need not be read again. What it does not show, such as the
-//! entries that remain after a removal, becomes stale and is read again before anything is concluded
-//! from it.
+//! An object in an answer need not be read again. Everything else that a write may have changed,
+//! such as the list after a removal, becomes stale and is read again before it is used.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +23,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// A live state that follows the writes.
+/// A live state that is updated after each write.
 pub(super) struct LiveCache {
     pub(super) live: Live,
     /// The sections that must be read again.
@@ -37,12 +36,12 @@ pub(super) struct LiveCache {
     written_sections: BTreeSet<&'static str>,
     /// When the last reading began.
     reading_began: Duration,
-    /// When this run created the container. Since then only this run and the service itself put
-    /// anything into it.
+    /// When this run created the container. After that, only this run and the service itself change its
+    /// content.
     pub(super) created_at: Option<Duration>,
     /// True if the path or the properties of the container are uncertain after a write.
     pub(super) is_object_stale: bool,
-    /// True if something in a group was written, by id, since its path was last read.
+    /// True if a write by id in a group was answered without the group's path since that was last read.
     is_path_stale: bool,
 }
 
@@ -68,17 +67,16 @@ impl LiveCache {
         self.live.clone()
     }
 
-    /// Merges a reading of the sections in `read`, and everything else that it shows, such as parts
-    /// of the container's own object. Sections that were written during the reading keep the
-    /// answers to those writes: the reading may be older, and another step may need ids from the
-    /// answers. Such a section must be read again, unless the reading left it out: then the answers
-    /// are complete.
+    /// Merges a reading of the sections in `read`, and of everything else that it shows, such as parts
+    /// of the container's own object. Sections that were written during the reading keep the answers to
+    /// those writes, because the reading may be older and another step may need their ids. Such a
+    /// section must be read again, unless it was not part of the reading.
     pub(super) fn merge_reading(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
-        let was_here = matches!(self.live.presence, Presence::Here(..));
-        let is_whole = self.is_object_stale || !was_here;
+        let existed = matches!(self.live.presence, Presence::Here(..));
+        let is_whole_container = self.is_object_stale || !existed;
         // The reading may have left out the container's own object.
-        let has_object = is_whole || live.times.object.began >= self.reading_began;
-        if was_here && matches!(live.presence, Presence::Here(..)) {
+        let has_object = is_whole_container || live.times.object.began >= self.reading_began;
+        if existed && matches!(live.presence, Presence::Here(..)) {
             let mut old_sections = std::mem::take(&mut self.live.sections);
             old_sections.retain(|name, _| {
                 self.written_sections.contains(name) || (!has_object && is_in_object(name))
@@ -92,23 +90,21 @@ impl LiveCache {
         self.is_object_stale = false;
         self.is_path_stale &= !self.written_sections.is_empty();
         self.stale_sections.retain(|section| !read.contains(section));
-        self.stale_sections.extend(
-            self.written_sections.iter().copied().filter(|name| {
-                is_whole || read.contains(name) || (has_object && is_in_object(name))
-            }),
-        );
+        self.stale_sections.extend(self.written_sections.iter().copied().filter(|name| {
+            is_whole_container || read.contains(name) || (has_object && is_in_object(name))
+        }));
     }
 
-    /// True if the state of the object at `address` is the latest answer of the service.
+    /// True if the object at `address` was not written after its state was last received.
     pub(super) fn is_up_to_date(&self, address: &Address) -> bool {
         let is_stale = address.section.is_some_and(|section| self.stale_sections.contains(section));
         !self.is_object_stale && (!is_stale || self.shown_entries.contains(address))
     }
 
-    /// True if nothing must be read again. A group is read once more after the last write that did
-    /// not show it, because another one may have got its path. For projects this is not done: the
-    /// service has the lowest limit for those reads.
-    pub(super) fn is_current(&self) -> bool {
+    /// True if nothing must be read again. After a write whose answer does not show the group, the group
+    /// is read once more, because another group may have taken its path. Projects are not read again:
+    /// those requests have the lowest limit.
+    pub(super) fn is_fully_up_to_date(&self) -> bool {
         self.stale_sections.is_empty() && !self.is_object_stale && !self.is_path_stale
     }
 
@@ -130,21 +126,21 @@ impl LiveCache {
     /// The id of the entry at `address`: as read, or from the response to its creation.
     pub(super) fn id_of(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
-        let read = self.live.sections.iter().find_map(|(name, collection)| {
-            let kind = catalogue::section(container.scope, name)?;
+        let id_in_live = self.live.sections.iter().find_map(|(name, collection)| {
+            let section = catalogue::section(container.scope, name)?;
             let mut entries = collection.entries().ok()?.iter();
-            kind.id_of(entries.find(|entry| {
-                let name = kind.name(entry.fields.raw());
-                prefix.section(kind.section).entry(name).to_string() == address
+            section.id_of(entries.find(|entry| {
+                let name = section.name(entry.fields.raw());
+                prefix.section(section.section).entry(name).to_string() == address
             })?)
         });
-        read.or_else(|| {
+        id_in_live.or_else(|| {
             let mut created = self.created_ids.iter();
             created.find(|(created, _)| created.to_string() == address).map(|(_, id)| *id)
         })
     }
 
-    /// Adds the answer to a call of `step` in the container with this `id`.
+    /// Records the answer to a call of `step` in the container with this `id`.
     pub(super) fn record_response(
         &mut self,
         container: &Container,
@@ -159,7 +155,7 @@ impl LiveCache {
         self.written_sections.extend(step.address.section);
         self.is_path_stale = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
-            return self.record_object(container, body, id, Some(now));
+            return self.record_container_object(container, body, id, Some(now));
         };
         let name = section.section.section;
         if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
@@ -167,17 +163,18 @@ impl LiveCache {
         }
         if step.action == Action::Delete {
             // The entries below it are gone, too.
-            let below = container.sections.iter().filter(|other| {
-                other.section.home.parent.is_some_and(|parent| parent.section == name)
+            let child_sections = container.sections.iter().filter(|other| {
+                other.section.scoped_kind.parent.is_some_and(|parent| parent.section == name)
             });
-            self.stale_sections.extend(below.map(|other| other.section.section));
+            self.stale_sections.extend(child_sections.map(|other| other.section.section));
         }
         // Responses do not contain the parent.
-        let is_flat = section.section.home.parent.is_none();
+        let has_no_parent = section.section.scoped_kind.parent.is_none();
         let names = section.names().collect();
-        let shown = body.filter(|body| is_flat && shows_declared_fields(section, body, &names));
-        match (section.section.home.place, shown) {
-            (ReadSource::Object, _) => self.record_object(container, body, id, None),
+        let shown =
+            body.filter(|body| has_no_parent && shows_declared_fields(section, body, &names));
+        match (section.section.scoped_kind.place, shown) {
+            (ReadSource::Object, _) => self.record_container_object(container, body, id, None),
             (ReadSource::List(_), Some(body)) => {
                 let entry = section.section.read(body, FieldSelection::Only(&names));
                 match self.live.sections.get_mut(name).and_then(LiveEntries::entries_mut) {
@@ -201,9 +198,9 @@ impl LiveCache {
         }
     }
 
-    /// Adds the container's own object, if it has this `id`. `created_at` is set if the container
-    /// may be new.
-    fn record_object(
+    /// Records the container's own object from an answer, if it has this `id`; else marks everything
+    /// as stale. `created_at` is set if the container may be new.
+    fn record_container_object(
         &mut self,
         container: &Container,
         body: Option<&Object>,
@@ -223,7 +220,7 @@ impl LiveCache {
         };
         let mut facts = container.read_facts(body);
         let old_level = match &self.live.presence {
-            Presence::Here(_, before) => Some(before.caller_level),
+            Presence::Here(_, old_facts) => Some(old_facts.caller_level),
             _ => None,
         };
         let is_new = old_level.is_none();
@@ -239,10 +236,10 @@ impl LiveCache {
         self.is_path_stale = false;
         for section in &container.sections {
             let name = section.section.section;
-            let part = match section.section.home.place {
+            let entries = match section.section.scoped_kind.place {
                 ReadSource::Object => entries_in_object(section, body)
                     .filter(|_| shows_declared_fields(section, body, &section.names().collect())),
-                // Another step may be writing to it, and this answer may be older.
+                // Another step may have written to this part, and this answer may be older.
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } if !is_new => continue,
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
                     entries_in_object(section, body)
@@ -251,7 +248,7 @@ impl LiveCache {
                 ReadSource::List(_) | ReadSource::Optional(_) if is_new => Some(LiveEntries::Fresh),
                 ReadSource::List(_) | ReadSource::Optional(_) | ReadSource::Container => continue,
             };
-            match part {
+            match entries {
                 Some(part) => {
                     self.live.sections.insert(name, part);
                     self.stale_sections.remove(name);
@@ -268,11 +265,11 @@ fn is_in_object(name: &str) -> bool {
     sections.any(Section::is_in_object)
 }
 
-/// True if an answer shows as much as a reading: the identity, and every declared field, of these
-/// `names`, that the service returns.
+/// True if an answer can replace a reading: it has the identity and every declared field (`names`)
+/// that the service returns.
 fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
-    let rows = section.section.home.rows;
-    let has_keys = match section.section.home.place {
+    let rows = section.section.scoped_kind.rows;
+    let has_keys = match section.section.scoped_kind.place {
         ReadSource::List(_) => {
             rows.keys.iter().chain(rows.other_keys).all(|key| body.contains_key(*key))
         }
@@ -403,7 +400,7 @@ mod tests {
         assert_eq!(facts.caller_level, Some(40));
     }
 
-    /// It was renamed meanwhile, or another one has its path.
+    /// It was renamed meanwhile, or another container has its path.
     #[test]
     fn an_answer_with_another_path_or_id_is_not_about_the_container() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
@@ -444,25 +441,25 @@ mod tests {
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
             };
             let mut cache = LiveCache::new(read());
-            assert!(cache.is_current());
+            assert!(cache.is_fully_up_to_date());
             let record_response = |cache: &mut LiveCache, section, op: Op<Write>, answer: &Json| {
                 let (step, request) = (step(&container, section), op.request().arg("id", 1));
                 cache.record_response(&container, &step, &request, answer, Some(1), Duration::ZERO);
             };
             record_response(&mut cache, "variables", variable, &new());
             assert!(cache.stale_sections.is_empty(), "the answer shows it");
-            assert_eq!(cache.is_current(), scope == Scope::Project);
+            assert_eq!(cache.is_fully_up_to_date(), scope == Scope::Project);
             // A reading that began before that answer proves nothing.
             cache.merge_reading(read(), &BTreeSet::from(["variables"]));
-            assert!(!cache.is_current());
+            assert!(!cache.is_fully_up_to_date());
             cache.begin_reading(Duration::ZERO);
             cache.merge_reading(read(), &BTreeSet::from(["variables"]));
-            assert!(cache.is_current());
+            assert!(cache.is_fully_up_to_date());
             // The answer to an edit of the group itself shows its path.
             record_response(&mut cache, "variables", variable, &new());
             let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
             record_response(&mut cache, "settings", edit, &answer);
-            assert!(cache.is_current(), "{scope:?} {:?}", cache.stale_sections);
+            assert!(cache.is_fully_up_to_date(), "{scope:?} {:?}", cache.stale_sections);
         }
     }
 
@@ -528,7 +525,7 @@ mod tests {
         }
     }
 
-    /// Answers of before say nothing of a container that is gone.
+    /// Older answers are dropped if the container no longer exists.
     #[test]
     fn a_read_that_does_not_find_the_container_keeps_no_answers() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);

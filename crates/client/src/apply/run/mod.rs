@@ -117,7 +117,7 @@ impl<'a> ContainerRun<'a> {
         container.sections.retain(|section| {
             changed.contains(section.section.section)
                 || section.section.comes_with_container()
-                || matches!(section.section.home.place, ReadSource::Object)
+                || matches!(section.section.scoped_kind.place, ReadSource::Object)
         });
         // Undeclared projects were noted in the plan, and no step changes them.
         container.lifecycle.unlisted_projects = None;
@@ -247,7 +247,7 @@ impl<'a> ContainerRun<'a> {
             if is_over { now.certain.as_deref() } else { Some(now) }
         });
         let Some(replanned) = replanned else {
-            return Err(plan.doubt(step).map_or(StepOutcome::Already, reread_failure));
+            return Err(plan.unconfirmed_cause(step).map_or(StepOutcome::Already, reread_failure));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
         let is_new = self.steps.iter().any(|step| step.creates_container());
@@ -318,11 +318,11 @@ impl<'a> ContainerRun<'a> {
 
     /// True if no further request is sent.
     fn has_run_ended(&self) -> bool {
-        self.apply.writer.reads().has_ended()
+        self.apply.writer.read_client().has_ended()
     }
 
     fn now(&self) -> Duration {
-        self.apply.writer.reads().clock().now()
+        self.apply.writer.read_client().clock().now()
     }
 
     /// Ends every step that has not ended, without sending anything.
@@ -384,8 +384,8 @@ impl<'a> ContainerRun<'a> {
     async fn reread(&self, sections: &BTreeSet<&'static str>) -> Result<Reading> {
         let live = self.cache.borrow_mut().begin_reading(self.now());
         let observer = self.apply.observer;
-        let is_here = matches!(live.presence, Presence::Here(..));
-        let live = if self.cache.borrow().is_object_stale || !is_here {
+        let exists = matches!(live.presence, Presence::Here(..));
+        let live = if self.cache.borrow().is_object_stale || !exists {
             observer.read_container(&self.container, self.id.get().copied()).await?
         } else {
             observer.reread_sections(&self.container, live, sections).await?
@@ -413,7 +413,7 @@ impl<'a> ContainerRun<'a> {
 
     /// Plans the remaining steps, given `live`, without those that only resend fields.
     fn replan_without_resends(&self, live: &Live) -> ContainerPlan {
-        plan::container(&self.container, live, &self.settings().after_run())
+        plan::plan_container(&self.container, live, &self.settings().after_run())
     }
 
     /// The first object that is not as planned, or for which that is unknown, with the outcome of
@@ -476,7 +476,7 @@ impl<'a> ContainerRun<'a> {
             }
             return Some(changed_meanwhile("someone changed it since it was planned"));
         }
-        if let Some(doubt) = replanned.doubt(step) {
+        if let Some(doubt) = replanned.unconfirmed_cause(step) {
             return Some(match replanned.closed_cause() {
                 Some(_) => StepOutcome::ChangedMeanwhile(doubt),
                 None => reread_failure(doubt),

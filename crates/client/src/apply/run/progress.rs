@@ -85,7 +85,7 @@ impl StepProgress {
                 let mut open = open.flat_map(|open| open.range(before.clone()));
                 (open.clone().any(|(_, has_failed)| *has_failed), open.next().is_some())
             } else {
-                let state = dependencies.step_state(&edge.address);
+                let state = dependencies.step_success(&edge.address);
                 (state == Some(Some(false)), state == Some(None))
             };
             if has_failed {

@@ -1,4 +1,4 @@
-//! A run without a service, for tests of what it decides: its readings are made up, and nothing is sent.
+//! A run without a service, to test its decisions: its readings are made up, and nothing is sent.
 
 use std::{
     sync::Arc,
@@ -89,7 +89,7 @@ pub(super) fn with_run<T>(
     with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
 }
 
-/// The same for all steps of `plan`.
+/// As [`with_run`], for all steps of `plan`.
 pub(super) fn with_plan<T>(
     container: &Container,
     plan: &Plan,
@@ -128,7 +128,7 @@ pub(super) fn settings() -> PlanSettings {
 /// The remaining steps given `live`; the objects that `resend` names are sent again.
 pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
-    let plan = plan::container(container, live, &PlanSettings { resend, ..settings() });
-    let visible = Some(plan::container(container, live, &settings()));
+    let plan = plan::plan_container(container, live, &PlanSettings { resend, ..settings() });
+    let visible = Some(plan::plan_container(container, live, &settings()));
     Reading { times: Times::all_at(READ_AT), plan, without_resends: visible }
 }

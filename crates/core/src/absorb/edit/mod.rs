@@ -109,7 +109,7 @@ impl NoEdit {
 
 impl TextEdit {
     /// The node in which the edit is made.
-    pub(super) const fn at(&self) -> &Pointer {
+    pub(super) const fn target_pointer(&self) -> &Pointer {
         match self {
             Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
         }
@@ -127,9 +127,9 @@ impl TextEdit {
     /// The changes for `text`, whose parsed form is `parsed`.
     fn changes(&self, text: &str, parsed: &Parsed) -> Edited {
         let text = YamlText(text);
-        let document = parsed.documents.get(self.at().document);
+        let document = parsed.documents.get(self.target_pointer().document);
         let document = document.ok_or_else(|| text.misplaced_error(0))?;
-        let node = text.find_node(document, &self.at().steps)?;
+        let node = text.find_node(document, &self.target_pointer().steps)?;
         match self {
             Self::Put { keys, value: to, order, .. } => text.put_value(node, keys, to, order),
             Self::Remove { key, item, .. } => {
@@ -186,7 +186,7 @@ impl YamlText<'_> {
         Ok(())
     }
 
-    /// Whether a node, or a part of it, is in flow style.
+    /// True if a node, or a part of it, is in flow style.
     fn is_flow(self, node: &Node) -> bool {
         self.0[node.span.start..].starts_with(['{', '['])
     }
@@ -203,7 +203,7 @@ impl YamlText<'_> {
         key.span.end + rest.find(':').map_or(0, |at| at + 1)
     }
 
-    /// Whether a null is written as nothing.
+    /// True if a null is written as an empty value.
     fn is_omitted_null(self, key: &MappingKey, value: &Node) -> bool {
         value.data == NodeValue::Null
             && (value.span.start < key.span.end || self.0[value.span.clone()].trim().is_empty())
@@ -348,9 +348,10 @@ impl YamlText<'_> {
             return Some(Err(Self::no_edit("it is not written line by line", last.span.start)));
         };
         let margin = " ".repeat(self.column(dash));
-        let added = new[remaining.len()..].iter();
-        let added: Vec<_> =
-            added.map(|item| format!("\n{margin}- {}", writer::inline(item, false))).collect();
+        let added_items = new[remaining.len()..].iter();
+        let added: Vec<_> = added_items
+            .map(|item| format!("\n{margin}- {}", writer::inline(item, false)))
+            .collect();
         let at = self.line_end(self.node_end(last));
         let mut ranges = vec![(at..at, added.concat())];
         for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !new.contains(old)) {

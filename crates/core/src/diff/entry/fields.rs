@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl EntryDiff<'_> {
-    /// Whether the service has a declared field, so that it can be compared. Asks a question if
+    /// True if the service has a declared field, so that it can be compared. Asks a question if
     /// that depends on an unknown release; adds a problem if the service lacks it.
     pub(super) fn check_support(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
         match release_support(self.section, name, value, self.context.release) {
@@ -35,7 +35,7 @@ impl EntryDiff<'_> {
         false
     }
 
-    /// Whether a field only steers undrift or belongs to the identity, and so is neither compared
+    /// True if a field only steers undrift or belongs to the identity, and so is neither compared
     /// nor shown as a change.
     pub(super) fn is_local_only(&self, name: &str) -> bool {
         let field = self.field(name);
@@ -161,7 +161,7 @@ impl EntryDiff<'_> {
         }
         // Nobody knows how the service shows a secret in a field that undrift does not know.
         let is_secret_extra = self.spec(name).is_none() && matches!(value, Value::Secret(_));
-        if !is_readable(field) || forms::is_hidden(field, live) || is_secret_extra {
+        if !is_readable(field) || forms::is_hidden_in_responses(field, live) || is_secret_extra {
             return FieldDiff::NotReadable;
         }
         let declared = match &*self.expose_secret(name, value) {

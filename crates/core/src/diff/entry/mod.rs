@@ -89,9 +89,9 @@ impl<'a> EntryDiff<'a> {
     /// Records whether its text in paths is one of the `ambiguous` ones, which address several
     /// entries.
     pub(super) fn with_ambiguous_texts(self, ambiguous: &BTreeSet<String>) -> Self {
-        let path = self.section.home.handle.first();
-        let handle = path.and_then(|path| self.values.get(path.field)?.text());
-        let is_alone = !handle.is_some_and(|handle| ambiguous.contains(handle));
+        let path = self.section.scoped_kind.handle.first();
+        let address = path.and_then(|path| self.values.get(path.field)?.text());
+        let is_alone = !address.is_some_and(|handle| ambiguous.contains(handle));
         Self { has_unique_path: is_alone, ..self }
     }
 
@@ -147,7 +147,7 @@ impl<'a> EntryDiff<'a> {
         Identity { former, ..identity }
     }
 
-    /// Whether its identity contains a secret that is not set.
+    /// True if its identity contains a secret that is not set.
     pub(super) fn has_unset_identity(&self) -> bool {
         let identity = self.section.identity.iter();
         identity
@@ -155,7 +155,7 @@ impl<'a> EntryDiff<'a> {
             .any(|(name, value)| matches!(*self.expose_secret(name, value), Value::Secret(_)))
     }
 
-    /// Whether its identity contains a secret.
+    /// True if its identity contains a secret.
     pub(super) fn has_secret_identity(&self) -> bool {
         self.section
             .identity
@@ -208,7 +208,7 @@ impl<'a> EntryDiff<'a> {
         Problem::from_texts(texts, &[words, of_entry].concat(), &self.address, &self.origin(field))
     }
 
-    /// Whether the service lacks a declared field.
+    /// True if the service lacks a declared field.
     fn has_release_problem(&self, findings: &Findings) -> bool {
         findings.problems.iter().any(|p| p.code == "release" && p.address == self.address)
     }
@@ -283,8 +283,8 @@ impl<'a> EntryDiff<'a> {
             Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
             Err(NoCalls::DependsOnRelease) => findings.add_question(ExtraFact::Release),
             Err(NoCalls::DependsOnEntries(name)) => {
-                let named = catalogue::section(self.context.target.scope, &name);
-                named
+                let needed_section = catalogue::section(self.context.target.scope, &name);
+                needed_section
                     .into_iter()
                     .for_each(|of| findings.add_question(ExtraFact::Entries(of.section)));
             }
@@ -337,10 +337,10 @@ impl<'a> EntryDiff<'a> {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
-        let sent = self.fields_to_send();
-        let context = self.call_context(CallPurpose::Change(&sent, live, &changed));
+        let fields = self.fields_to_send();
+        let context = self.call_context(CallPurpose::Change(&fields, live, &changed));
         let Some(sends) = self.plan_calls(&context, findings) else { return };
-        let forgotten = sent.keys().filter(|name| {
+        let forgotten = fields.keys().filter(|name| {
             let field = self.field(name);
             let mut goes_with = changed.iter().map(|change| self.field(change).relations.sent_with);
             !changed.contains(&name.as_str())
@@ -420,12 +420,12 @@ impl<'a> EntryDiff<'a> {
         let sends = self.plan_calls(&self.call_context(CallPurpose::Create(&sent)), findings)?;
         let changes = sent.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.new_change(name, None)).collect();
-        let who = subject_field(self.section).and_then(|(name, named)| {
+        let subject_id = subject_field(self.section).and_then(|(name, named)| {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
         let after = self.object_after(&nothing);
-        let effects = self.section.rules().effects(who, &nothing, &after);
+        let effects = self.section.rules().effects(subject_id, &nothing, &after);
         let preset =
             |name: &str| preset::service_default(self.section, name, &self.context.target.path);
         let risks = risk::creation_risks(self.section, preset, &self.add_secret_values(after));
@@ -469,9 +469,12 @@ impl<'a> EntryDiff<'a> {
                 Some(inherited) => {
                     let declared = self.values.get("access_level").and_then(Value::plain);
                     let declared = declared.and_then(AccessLevel::parse);
-                    let above = inherited.get(&user).copied().unwrap_or(0);
-                    if let Some(declared) = declared.filter(|level| level.number < above) {
-                        findings.problems.push(self.below_inherited_problem(declared, above));
+                    let inherited_level = inherited.get(&user).copied().unwrap_or(0);
+                    if let Some(declared) = declared.filter(|level| level.number < inherited_level)
+                    {
+                        findings
+                            .problems
+                            .push(self.below_inherited_problem(declared, inherited_level));
                         return;
                     }
                 }

@@ -76,7 +76,7 @@ fn grantees<'v>(
     })
 }
 
-/// The key of rows that name such a thing.
+/// The key of rows that name such an object.
 const fn row_key(names: Option<NamedObject>) -> Option<&'static str> {
     match names {
         Some(NamedObject::User) => Some("user"),

@@ -112,6 +112,6 @@ pub(super) fn check_addresses(
 fn enclosing_project(path: &str, declared: &DeclaredPaths<'_>) -> Option<usize> {
     let is_project =
         |path: &str| declared.get(path).is_some_and(|container| container.scope == Scope::Project);
-    let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
-    ends.find(|end| !is_project(path) && is_project(&path[..*end]))
+    let mut prefix_lengths = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
+    prefix_lengths.find(|end| !is_project(path) && is_project(&path[..*end]))
 }

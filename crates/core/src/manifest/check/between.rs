@@ -1,4 +1,4 @@
-//! Checks of what several groups and projects declare together.
+//! Checks that compare several groups and projects.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -82,13 +82,13 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
         let kind = section.section;
         let Some(inherited) = group.section(kind.section) else { continue };
         let entries = present_entries(section);
-        for entry in entries.filter(|entry| kind.unique_above(&entry.key).is_some()) {
-            let first =
-                present_entries(inherited).find(|other| kind.collides(&entry.key, &other.key));
+        for entry in entries.filter(|entry| kind.exclusive_key(&entry.key).is_some()) {
+            let first = present_entries(inherited)
+                .find(|other| kind.collides_with_parent(&entry.key, &other.key));
             let Some(first) = first else { continue };
-            let is_name = kind.is_unique_above();
+            let is_name = kind.is_name_unique_above();
             let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
-            let what = kind.unique_above(&entry.key).unwrap_or_default();
+            let what = kind.exclusive_key(&entry.key).unwrap_or_default();
             let words = words![path = group.path, noun = kind.noun, key = first.key, what];
             faults.report_keys(texts, [&entry.origin, &first.origin], words);
         }

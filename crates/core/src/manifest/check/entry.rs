@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl ContainerCheck<'_> {
-    /// The entry and its identity. Its kind checks it only if its schema accepts it and nothing is
-    /// missing.
+    /// Converts an entry, and returns its identity too. The kind checks the entry only if the schema
+    /// accepts it and no required field is missing.
     pub(super) fn convert_entry(
         &mut self,
         section: Section,
@@ -33,7 +33,7 @@ impl ContainerCheck<'_> {
         let values = part.fields.values();
         let state = match part.state {
             EntryState::Absent | EntryState::Unmanaged => {
-                // That it cannot be absent is reported.
+                // If it cannot be absent, that is reported elsewhere.
                 if !section.only_edits() {
                     self.check_identity_only(section, &part, "absent");
                 }
@@ -55,13 +55,13 @@ impl ContainerCheck<'_> {
         (DesiredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Reports one entry that was split into two by a `- ` before each field. Returns true if that
-    /// is so.
-    pub(super) fn is_split(&mut self, section: Section, parts: &[SectionPart]) -> bool {
+    /// Reports one entry that a `- ` before each field split into two. Returns true if it found
+    /// one.
+    pub(super) fn report_split_entry(&mut self, section: Section, parts: &[SectionPart]) -> bool {
         if section.shape != Shape::List {
             return false;
         }
-        let split = parts.windows(2).find(|pair| {
+        let split_pair = parts.windows(2).find(|pair| {
             match (only_field(section, &pair[0]), only_field(section, &pair[1])) {
                 (Some(first), Some(second)) => {
                     first != second
@@ -70,13 +70,13 @@ impl ContainerCheck<'_> {
                 _ => false,
             }
         });
-        let Some(pair) = split else { return false };
+        let Some(pair) = split_pair else { return false };
         let at = [&pair[1].origin, &pair[0].origin];
         self.faults.report_keys(texts::SPLIT_ENTRY, at, words![noun = section.noun]);
         true
     }
 
-    /// True if all required fields are declared. An absent entry only needs its identity.
+    /// Reports missing fields. Returns true if none is missing. An absent entry only needs its identity.
     fn check_required(&mut self, section: Section, part: &SectionPart) -> bool {
         if section.shape != Shape::List && part.state == EntryState::Absent {
             return true;
@@ -103,8 +103,8 @@ impl ContainerCheck<'_> {
         missing_names.is_empty()
     }
 
-    /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
-    /// no other value are certain.
+    /// Reports the faults that the kind finds. If the schema refuses a value, only faults of a single
+    /// value are certain; others are not reported.
     fn check_rules(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         self.check_dots(section, part, values);
         section.check(values, true, &mut |fault| {
@@ -122,7 +122,7 @@ impl ContainerCheck<'_> {
                 None => NodePosition::key(&part.origin),
             };
             let other = fault.other_field.and_then(|name| part.fields.origin(name));
-            // A related place on the same line shows nothing more.
+            // A second label on the same line would add nothing.
             let other = other
                 .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
             let related = other.map(|other| NodePosition::value(&other));
@@ -130,15 +130,15 @@ impl ContainerCheck<'_> {
         });
     }
 
-    /// A URL path cannot contain a segment `.` or `..`, so such an entry could be created but not
-    /// changed or removed.
+    /// Reports an entry whose name is `.` or `..`. URL paths cannot contain such a segment, so the
+    /// entry could be created but not changed or removed.
     fn check_dots(&mut self, section: Section, part: &SectionPart, values: &Fields) {
-        for handle in &section.home.handle {
-            if !matches!(handle.location, AddressKeyIn::Path(_)) {
+        for address_key in &section.scoped_kind.handle {
+            if !matches!(address_key.location, AddressKeyIn::Path(_)) {
                 continue;
             }
             let specs = section.specs().iter();
-            let mut specs = specs.filter(|spec| spec.field.live_name() == Some(handle.field));
+            let mut specs = specs.filter(|spec| spec.field.live_name() == Some(address_key.field));
             let Some((name, text)) =
                 specs.find_map(|spec| Some((spec.name, values.get(spec.name)?.text()?)))
             else {
@@ -151,8 +151,8 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// The names of entries that others manage.
-    pub(super) fn unmanaged_names(&mut self, section: Section, part: &SectionPart) -> Option<Glob> {
+    /// The glob for the names of unmanaged entries; `None` after a fault.
+    pub(super) fn unmanaged_glob(&mut self, section: Section, part: &SectionPart) -> Option<Glob> {
         self.check_identity_only(section, part, "unmanaged");
         if !self.check_required(section, part) {
             return None;
@@ -165,7 +165,7 @@ impl ContainerCheck<'_> {
         glob.ok()
     }
 
-    /// An entry with this `state` only declares its identity.
+    /// Reports fields outside the identity: an entry with this `state` must declare no others.
     fn check_identity_only(&mut self, section: Section, part: &SectionPart, state: &str) {
         for (name, field) in part.fields.iter() {
             let spec = section.spec(name);
@@ -175,14 +175,14 @@ impl ContainerCheck<'_> {
             }) {
                 continue;
             }
-            // Keys below `extra:` may be anything and are not quoted.
+            // Keys below `extra:` are arbitrary text, which is not quoted.
             let name = if spec.is_some() { name } else { "extra" };
             let words = words![name, state, noun = section.noun];
             self.faults.report_key(texts::NOT_IDENTITY, &field.origin, words);
         }
     }
 
-    /// Reports values that the service takes for one entry only, at both places.
+    /// Reports pairs of entries with the same value in a field that must be unique.
     fn check_unique_values(&mut self, section: Section, entries: &[DesiredEntry]) {
         for spec in section.specs().iter().filter(|spec| spec.field.among == Among::Unique) {
             let values = entries.iter().filter_map(|entry| {
@@ -196,23 +196,25 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports entries of which the service takes only one, at both places.
+    /// Reports pairs of entries that exclude each other, such as two issue trackers.
     fn check_exclusive(&mut self, section: Section, entries: &[DesiredEntry]) {
         let exclusive =
             entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present);
         let exclusive = exclusive.filter_map(|entry| {
-            section.exclusive_group(&entry.key).map(|what| (what, (what, entry)))
+            section
+                .exclusive_group(&entry.key)
+                .map(|exclusive_group| (exclusive_group, (exclusive_group, entry)))
         });
         for ((what, first), (_, entry)) in find_repeats(exclusive) {
             if first.key != entry.key {
                 let words = words![noun = self.scope.noun(), what];
-                let at = [entry, first].map(|of| field_position(of, section.identity[0]));
+                let at = [entry, first].map(|member| field_position(member, section.identity[0]));
                 self.faults.report_pair(texts::ONLY_ONE, at, words);
             }
         }
     }
 
-    /// Warns of URLs that differ only in a `/` at the end, at both places.
+    /// Warns about pairs of entries whose URLs differ only in a `/` at the end.
     fn check_nearly_equal(
         &mut self,
         section: Section,
@@ -222,10 +224,10 @@ impl ContainerCheck<'_> {
         if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
             return;
         }
-        let mut known_urls = HashSet::new();
+        let mut seen_urls = HashSet::new();
         let urls = entries.iter().zip(identities).filter_map(|(entry, identity)| {
             let url = identity.keys.first().filter(|_| !entry.key.is_empty())?;
-            Some((url.trim_end_matches('/'), (entry, known_urls.insert(url))))
+            Some((url.trim_end_matches('/'), (entry, seen_urls.insert(url))))
         });
         for ((first, _), (entry, is_new)) in find_repeats(urls) {
             if is_new {
@@ -236,7 +238,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports former identities that are those of other entries, which keep them.
+    /// Reports a former identity that another entry still has.
     fn check_former_identities(
         &mut self,
         section: Section,
@@ -249,7 +251,7 @@ impl ContainerCheck<'_> {
             return;
         }
         let identified_entries = || entries.iter().zip(identities);
-        let current: HashMap<_, _> = identified_entries()
+        let current_entries: HashMap<_, _> = identified_entries()
             .filter(|(entry, identity)| {
                 entry.state == desired::EntryPresence::Present
                     && identity.keys.len() == 1
@@ -259,7 +261,9 @@ impl ContainerCheck<'_> {
             .collect();
         for (entry, identity) in identified_entries() {
             let mut former = identity.keys.iter().skip(1).chain(&identity.former);
-            let Some(other) = former.find_map(|former| current.get(former)) else { continue };
+            let Some(other) = former.find_map(|former| current_entries.get(former)) else {
+                continue;
+            };
             let at = field_position(entry, "previously");
             let words = words![noun = section.noun];
             self.faults.report_pair(
@@ -298,7 +302,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports two entries with one identity, at both places.
+    /// Reports pairs of entries that conflict: with the same identity, a unique value, and so on.
     pub(super) fn check_duplicates(
         &mut self,
         section: Section,
@@ -312,31 +316,33 @@ impl ContainerCheck<'_> {
         self.check_exclusive(section, entries);
         self.check_former_identities(section, entries, &identities);
         self.check_nearly_equal(section, entries, &identities);
-        // By the name in manifests, and by the identity on the service.
+        // The first entry by its name in manifests, and by its identity on the service.
         let mut first_by_key: [HashMap<Cow<'_, str>, &DesiredEntry>; 2] = Default::default();
         let identified_entries =
             entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
             let service_key = identity.keys.into_iter().next().unwrap_or_default();
-            // If manifests may name an entry themselves, its identity on the service is another
-            // one.
+            // If manifests can choose a name for the entry, the service identifies it by other
+            // fields.
             let is_named = service_key != entry.key;
             let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(service_key), is_named)];
-            let duplicate =
-                first_by_key.iter_mut().zip(keys).find_map(|(seen, (key, on_service))| {
-                    let first = *seen.entry(key).or_insert(entry);
-                    (!std::ptr::eq(first, entry)).then_some((first, on_service))
-                });
-            if let Some((first, on_service)) = duplicate {
-                let skipped = if on_service { section.identity.len().saturating_sub(1) } else { 0 };
-                let names = &section.identity[skipped..];
-                self.report_duplicate(section, names, [first, entry], is_named && !on_service);
+            let duplicate = first_by_key.iter_mut().zip(keys).find_map(
+                |(first_entries, (key, is_service_key))| {
+                    let first = *first_entries.entry(key).or_insert(entry);
+                    (!std::ptr::eq(first, entry)).then_some((first, is_service_key))
+                },
+            );
+            if let Some((first, is_on_service)) = duplicate {
+                let skipped_count =
+                    if is_on_service { section.identity.len().saturating_sub(1) } else { 0 };
+                let names = &section.identity[skipped_count..];
+                self.report_duplicate(section, names, [first, entry], is_named && !is_on_service);
             }
         }
     }
 
-    /// Reports two entries with one identity, the fields `names`. If manifests name them, they may have
-    /// different URLs.
+    /// Reports two entries with equal values of `names`, the fields of their identity. With `is_named`,
+    /// the name comes from the manifest, so their URLs may differ.
     fn report_duplicate(
         &mut self,
         section: Section,
@@ -345,31 +351,31 @@ impl ContainerCheck<'_> {
         is_named: bool,
     ) {
         let [first, entry] = pair;
-        let standard = names.iter().find_map(|name| {
+        let default_note = names.iter().find_map(|name| {
             let value = section.spec(name)?.schema.get("default")?.as_str()?;
             let declared = entry.fields.get(name);
-            let is_standard = declared.is_none_or(|field| field.value.text() == Some(value));
-            is_standard.then(|| format!(": without `{name}` it is `{value}`"))
+            let has_default_value = declared.is_none_or(|field| field.value.text() == Some(value));
+            has_default_value.then(|| format!(": without `{name}` it is `{value}`"))
         });
-        let url = |entry: &DesiredEntry| entry.fields.get("url").map(|url| url.value);
-        // The texts of the identity, if the key is made of them.
-        let spelling = |entry: &DesiredEntry| {
+        let url_of = |entry: &DesiredEntry| entry.fields.get("url").map(|url| url.value);
+        // The identity as written, if the key consists of it.
+        let identity_texts = |entry: &DesiredEntry| {
             let fields = names.iter().filter_map(|name| entry.fields.get(name));
             let texts = fields.filter_map(|field| field.value.text().map(str::to_owned));
             let texts: Vec<_> = texts.collect();
             (texts.join("/").to_lowercase() == entry.key.to_lowercase()).then_some(texts)
         };
-        let texts = match names {
+        let message_texts = match names {
             _ if entry.state != first.state => texts::TWICE_AND_ABSENT,
-            _ if spelling(entry) != spelling(first) => texts::TWICE_IN_OTHER_CASE,
-            [_, ..] if is_named && url(entry) != url(first) => texts::TWICE_BY_NAME,
+            _ if identity_texts(entry) != identity_texts(first) => texts::TWICE_IN_OTHER_CASE,
+            [_, ..] if is_named && url_of(entry) != url_of(first) => texts::TWICE_BY_NAME,
             [name] if section.field(name).compare == Compare::PublicKey => texts::KEY_TWICE,
             _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
         let mut places = [field_position(entry, name), field_position(first, name)];
         if places[0] == places[1] {
-            // What is merged into both.
+            // A field that a rule merged into both entries has one place, so point at the entries.
             places = [entry, first].map(|entry| NodePosition::key(&entry.origin));
         }
         let [at, other] = places;
@@ -377,26 +383,28 @@ impl ContainerCheck<'_> {
             what = with_article(section.noun),
             name,
             names = alternatives(names).replace(" or ", " and "),
-            standard = standard.unwrap_or_default()
+            standard = default_note.unwrap_or_default()
         ];
-        self.faults.report_pair(texts, [at, other], words);
+        self.faults.report_pair(message_texts, [at, other], words);
     }
 }
 
-/// The only field of an entry that has no default, if it is the only one.
+/// The field without a default, if the entry has exactly one.
 fn only_field(section: Section, part: &SectionPart) -> Option<&str> {
-    let mut names = part.fields.keys().filter(|name| !has_default(section, name));
-    names.next().filter(|_| names.next().is_none())
+    let mut names_without_default = part.fields.keys().filter(|name| !has_default(section, name));
+    names_without_default.next().filter(|_| names_without_default.next().is_none())
 }
 
-/// True if each entry of `section` has the field `name`.
+/// True if every entry of `section` must have the field `name`.
 fn is_in_every_entry(section: Section, name: &str) -> bool {
     let required = section.table().schema["required"].as_array();
     section.identity.contains(&name)
-        || required.is_some_and(|all| all.iter().any(|one| one == name))
+        || required.is_some_and(|required_names| {
+            required_names.iter().any(|required_name| required_name == name)
+        })
 }
 
-/// True if the field `name` has a value that nobody has to write.
+/// True if the field `name` has a default, so manifests may omit it.
 fn has_default(section: Section, name: &str) -> bool {
     section.spec(name).is_some_and(Spec::has_default)
 }
@@ -412,14 +420,14 @@ fn field_position(entry: &DesiredEntry, name: &str) -> NodePosition {
     value_position(&entry.fields, name, &entry.origin)
 }
 
-/// Fields with the current names of nested keys. Deprecated names were reported before.
+/// Replaces deprecated names of nested keys. They were reported before.
 fn rename_deprecated_keys(section: Section, fields: Declared) -> Declared {
-    let is_mapping = |name: &str| section.spec(name).filter(|spec| spec.is_mapping());
-    if !fields.keys().any(|name| is_mapping(name).is_some()) {
+    let mapping_spec = |name: &str| section.spec(name).filter(|spec| spec.is_mapping());
+    if !fields.keys().any(|name| mapping_spec(name).is_some()) {
         return fields;
     }
     let renamed = fields.iter().map(|(name, mut field)| {
-        if let Some(spec) = is_mapping(name) {
+        if let Some(spec) = mapping_spec(name) {
             forms::replace_deprecated_keys(spec, &mut field.value);
         }
         (name.to_owned(), field)

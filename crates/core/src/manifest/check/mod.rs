@@ -207,7 +207,7 @@ struct ContainerCheck<'c> {
 
 impl ContainerCheck<'_> {
     fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
-        let DeclaredContainer { scope, path, mut life, body, .. } = *merged;
+        let DeclaredContainer { scope, path, lifecycle: mut life, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
         self.check_absent(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS_KEY);
@@ -239,12 +239,12 @@ impl ContainerCheck<'_> {
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
-        let brought_in = None;
+        let including_glob = None;
         let container = Container {
             scope,
             path,
             origin,
-            including_glob: brought_in,
+            including_glob,
             create,
             is_watched,
             lifecycle: life,
@@ -260,12 +260,12 @@ impl ContainerCheck<'_> {
     fn check_manages(
         &mut self,
         path: &Sourced<Arc<str>>,
-        life: &ContainerLife,
+        lifecycle: &ContainerLife,
         sections: &[DocumentSection],
     ) {
         let Some(manages) = &self.context.manages else { return };
         // A former path also declares the container that is there.
-        for path in std::iter::once(path).chain(&life.previously) {
+        for path in std::iter::once(path).chain(&lifecycle.previously) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report_value(texts::OUTSIDE, &path.origin, words);
@@ -293,16 +293,16 @@ impl ContainerCheck<'_> {
     /// An absent container must not declare anything else, and must not be a group.
     fn check_absent(
         &mut self,
-        life: &ContainerLife,
+        lifecycle: &ContainerLife,
         sections: &[DocumentSection],
         unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
     ) {
-        let Some(absent) = life.is_absent() else { return };
+        let Some(absent) = lifecycle.is_absent() else { return };
         if self.scope == Scope::Group {
             self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
             return;
         }
-        let former = life.previously.first().map(|former| ("previously", &former.origin));
+        let former = lifecycle.previously.first().map(|former| ("previously", &former.origin));
         let others = sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
@@ -402,14 +402,14 @@ impl ContainerCheck<'_> {
             let words = words![what, help = "take the section out", release];
             self.faults.report_key(texts::RELEASE, &origin, words);
         }
-        let parts = if self.is_split(kind, &parts) { Vec::new() } else { parts };
+        let parts = if self.report_split_entry(kind, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
         // `unzip` would reserve memory for entries that never come.
         let mut entries: Vec<_> = parts
             .into_iter()
             .filter_map(|part| {
                 if part.state == EntryState::Unmanaged {
-                    unmanaged.extend(self.unmanaged_names(kind, &part));
+                    unmanaged.extend(self.unmanaged_glob(kind, &part));
                     return None;
                 }
                 let (entry, identity) = self.convert_entry(kind, part);

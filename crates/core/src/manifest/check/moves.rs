@@ -20,7 +20,7 @@ use crate::{
 
 /// Checks the former paths of `containers`.
 pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
-    let moves = Moves::of(containers);
+    let moves = Moves::from_containers(containers);
     if moves.is_empty() {
         return moves;
     }
@@ -191,7 +191,7 @@ fn is_path_at(text: &str, span: Range<usize>) -> bool {
     is_part && is_path
 }
 
-/// True if a name goes on with this character.
+/// True if this character continues a name.
 fn continues_word(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
 }

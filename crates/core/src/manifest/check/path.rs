@@ -110,7 +110,7 @@ pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The path in the address of a group or project, or of its repository, without what is around it.
+/// The path in the address of a group or project, or of its repository, without the rest of the address.
 fn path_in_address(text: &str) -> Option<&str> {
     let path = match (text.split_once("://"), text.split_once('@')) {
         (Some((_, rest)), _) => rest.split_once('/')?.1,

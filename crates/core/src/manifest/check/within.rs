@@ -1,4 +1,4 @@
-//! Checks of what one group or project declares in several sections.
+//! Checks that compare several sections of one group or project.
 
 use super::{declared_values, project_section};
 use crate::{
@@ -27,7 +27,7 @@ pub(super) fn check(container: &Container, faults: &mut Faults) {
 
 /// Checks fields that name entries of another section.
 fn check_references(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
-    let parent = section.section.home.parent.map(|parent| (parent.field, parent.section));
+    let parent = section.section.scoped_kind.parent.map(|parent| (parent.field, parent.section));
     let specs = section.section.specs().iter();
     let name_fields =
         specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
@@ -103,7 +103,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
         return;
     }
     let kind = section.section;
-    let above = container.path.split('/').next().unwrap_or_default();
+    let top_level_group = container.path.split('/').next().unwrap_or_default();
     let is_top_level_section = kind.is_only_top_level();
     let rule = is_top_level_section.then(|| project_section(kind)).flatten();
     let rule =
@@ -129,7 +129,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
             let name = if is_top_level_section { kind.section } else { name };
             let at = if is_top_level_section { &section.origin } else { &origin };
             let rule = rule.as_deref().unwrap_or_default();
-            faults.report_key(texts, at, words![name, above, rule]);
+            faults.report_key(texts, at, words![name, above = top_level_group, rule]);
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct SchemaPosition<'d> {
     pub(super) options: &'d [String],
     /// A key that is not a field, the pattern that the text does not have, or another keyword of the schema.
     pub(super) subject: &'d str,
-    /// What is written below the key.
+    /// The value of the key.
     pub(super) value: Option<&'d Node>,
 }
 

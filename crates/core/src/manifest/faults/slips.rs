@@ -23,16 +23,16 @@ use crate::{
 #[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum SlipSearch {
-    /// That of the fault.
+    /// The line of the fault.
     #[default]
     Line,
-    /// Also the next one and the one before.
+    /// That line, and those before and after it.
     Near,
-    /// That of the fault together with the one before.
+    /// The line of the fault joined with the one before.
     Two,
-    /// All of the document down to the fault.
+    /// The document up to the fault.
     Document,
-    /// Each line from that of the fault upwards, alone and with all down to the fault.
+    /// Each line from the fault upwards, alone and together with all lines down to the fault.
     Above,
 }
 
@@ -211,16 +211,16 @@ impl Findings {
 
     /// Drops the faults of the lines after one that is no YAML: it makes a text of all of them.
     fn drop_consequences(&mut self, text: &str) {
-        let mut ends = Vec::new();
+        let mut explained_ends = Vec::new();
         for finding in self.items.iter().filter(|finding| finding.code == "document") {
             let context = SurroundingLines::new(text, &finding.position);
             if context.and_then(|context| context.explain(&mut finding.clone())).is_some() {
-                ends.push(finding.position.end);
+                explained_ends.push(finding.position.end);
             }
         }
         self.items.retain(|finding| {
-            let end = ends.iter().rfind(|end| **end <= finding.position.start);
-            let between = end.and_then(|end| text.get(*end..finding.position.start));
+            let explained_end = explained_ends.iter().rfind(|end| **end <= finding.position.start);
+            let between = explained_end.and_then(|end| text.get(*end..finding.position.start));
             finding.code != "syntax" || between.is_none_or(|between| between.contains("\n---"))
         });
     }
@@ -268,8 +268,9 @@ impl<'t> SurroundingLines<'t> {
         text.get(..at.start)?;
         let number = line_of(text, at.start);
         let lines: Vec<_> = text.lines().collect();
-        let mut above = (0..number).rev();
-        let before = above.find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
+        let mut previous_lines = (0..number).rev();
+        let before =
+            previous_lines.find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
         Some(Self {
             text,
             fault_start: at.start,
@@ -498,7 +499,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count()
 }
 
-/// The place of the unknown tag of what begins at the byte `start`.
+/// The place of the unknown tag on the node that begins at the byte `start`.
 fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     let before = text.get(..start)?;
     let begin = before.rfind('!')?;

@@ -60,7 +60,7 @@ fn merge_rules(
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
         is_named: true,
         is_shared: false,
-        life: ContainerLife::default(),
+        lifecycle: ContainerLife::default(),
         body: LayerBody::default(),
     };
     let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);

@@ -98,14 +98,14 @@ fn merge_container(
     traced_globs: &[Glob],
 ) -> (Box<DeclaredContainer>, Option<Trace>, Faults) {
     let mut faults = Faults::default();
-    let DeclaredContainer { scope, path, life, body, .. } = &mut *container;
+    let DeclaredContainer { scope, path, lifecycle, body, .. } = &mut *container;
     let layers = rules.collect_layers(*scope, path, body, &mut faults);
     let lower = path.value.to_lowercase();
     let is_traced = traced_globs.iter().any(|glob| glob.matches(&lower));
     let document = is_traced.then(|| body.clone());
     let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
-    if life.is_absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
+    if lifecycle.is_absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
     LayerRules::track_use(&layers, body);

@@ -1,8 +1,8 @@
-//! Shows how a group or project was merged.
+//! Shows which layer each value of a group or project comes from.
 //!
-//! The merge only keeps the deciding values. A [`Trace`] adds the value of each layer, by the slots
-//! of the merge; the highest layer that sets a slot decides. A test compares traces with the
-//! results of the merge.
+//! The merge only keeps the deciding values. A [`Trace`] also keeps the values of the other layers, by
+//! the slots of the merge: the highest layer that sets a slot decides. A test compares traces with
+//! the results of the merge.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -28,7 +28,7 @@ use crate::{
 /// The values of every layer for one group or project, and the result.
 #[derive(Debug)]
 pub struct Trace {
-    /// The layers, lowest first. The last one is its own document.
+    /// The layers, lowest first. The last one is the document of the group or project.
     pub layers: Vec<TracedLayer>,
     /// The result.
     pub(in crate::manifest) merged: Box<DeclaredContainer>,
@@ -37,14 +37,14 @@ pub struct Trace {
 /// One layer.
 #[derive(Debug)]
 pub struct TracedLayer {
-    /// Layers of equal rank do not outrank each other.
+    /// The precedence; layers may have equal ranks.
     pub rank: usize,
     /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
     pub name: String,
     /// Its place.
     pub origin: Origin,
     /// Its values.
-    pub settings: Vec<TracedValue>,
+    pub values: Vec<TracedValue>,
     /// Whether it sets `watch`.
     pub watch: Option<Sourced<bool>>,
 }
@@ -54,14 +54,14 @@ pub struct TracedLayer {
 pub struct TracedValue {
     /// The section.
     pub section: &'static str,
-    /// The key of the entry: empty if the section has only one, `None` for the section as a whole.
+    /// The key of the entry: empty for a section with a single entry, `None` for a value of the section.
     pub entry: Option<String>,
-    /// The current names that lead to a value, without deprecated ones.
-    pub slot: Vec<String>,
-    /// The written names.
-    pub names: Vec<String>,
+    /// The path of the value as current field names, without deprecated ones.
+    pub current_names: Vec<String>,
+    /// The path of the value as written.
+    pub written_names: Vec<String>,
     /// The value.
-    pub content: LayerValue,
+    pub value: LayerValue,
     /// Its place.
     pub origin: Origin,
 }
@@ -72,7 +72,7 @@ pub struct TracedSlot<'t> {
     /// The layer.
     pub layer: &'t TracedLayer,
     /// The value.
-    pub setting: &'t TracedValue,
+    pub traced_value: &'t TracedValue,
     /// Its effect.
     pub effect: LayerEffect,
 }
@@ -95,7 +95,7 @@ pub enum LayerValue {
     Declared,
     /// The entry must not exist.
     Absent,
-    /// Others manage the entry, or all whose names match.
+    /// The entry is unmanaged, or all entries whose names match.
     Unmanaged,
     /// The policy for unlisted entries.
     Unlisted(Unlisted),
@@ -113,16 +113,22 @@ impl Trace {
         merged: Box<DeclaredContainer>,
     ) -> Self {
         let filler = Filler::new(&merged.path, layers);
-        let absent = merged.life.is_absent().is_some();
-        let rules = layers.rules.iter().filter(|_| !absent);
+        let is_absent = merged.lifecycle.is_absent().is_some();
+        let rules = layers.rules.iter().filter(|_| !is_absent);
         let mut traced_layers: Vec<_> = rules
             .map(|(rank, TrackedRule { rule, .. })| {
                 TracedLayer::new(*rank, rule_name(rule), &rule.origin, &rule.body, &filler)
             })
             .collect();
-        let highest = traced_layers.last().map_or(0, |layer| layer.rank + 1);
+        let document_rank = traced_layers.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
-        traced_layers.push(TracedLayer::new(highest, name, &merged.path.origin, document, &filler));
+        traced_layers.push(TracedLayer::new(
+            document_rank,
+            name,
+            &merged.path.origin,
+            document,
+            &filler,
+        ));
         Self { layers: traced_layers, merged }
     }
 
@@ -136,7 +142,7 @@ impl Trace {
         &self.merged.path.value
     }
 
-    /// True if its declaration was named.
+    /// True if its file was named, or is in the named folder.
     pub(in crate::manifest) const fn is_named(&self) -> bool {
         self.merged.is_named
     }
@@ -158,33 +164,35 @@ impl Trace {
         let slot = slots::slot_path(section, names);
         let mut chain: Vec<TracedSlot<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let settings = layer.settings.iter().filter(|setting| match setting.content {
+            let settings = layer.values.iter().filter(|setting| match setting.value {
                 _ if !setting.applies_to(section.section, key) => false,
                 LayerValue::Value(_) => {
                     !slot.is_empty()
-                        && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
+                        && (setting.current_names.starts_with(&slot)
+                            || slot.starts_with(&setting.current_names))
                 }
                 LayerValue::Declared => slot.is_empty(),
                 LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores => true,
                 LayerValue::Unlisted(_) => false,
             });
             for setting in settings {
-                let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
-                let mut covering = higher.filter(|link| link.setting.replaces(setting)).peekable();
-                let effect = if covering.peek().is_none() {
+                let higher = chain.iter().filter(|traced_slot| traced_slot.layer.rank > layer.rank);
+                let mut replacing =
+                    higher.filter(|link| link.traced_value.replaces(setting)).peekable();
+                let effect = if replacing.peek().is_none() {
                     LayerEffect::Decides
-                } else if covering.all(|link| link.setting.changes_list(section)) {
+                } else if replacing.all(|link| link.traced_value.changes_list(section)) {
                     LayerEffect::Extended
                 } else {
                     LayerEffect::Outranked
                 };
-                chain.push(TracedSlot { layer, setting, effect });
+                chain.push(TracedSlot { layer, traced_value: setting, effect });
             }
         }
         chain
     }
 
-    /// The place of the deciding value for `names` of an entry.
+    /// The place of the value that decides the field `names` of an entry.
     pub(in crate::manifest) fn deciding_origin(
         &self,
         section: &str,
@@ -192,11 +200,12 @@ impl Trace {
         names: &[String],
     ) -> Option<&Origin> {
         let settings = self.layers.iter().flat_map(|layer| {
-            let ranked = layer.settings.iter().map(|setting| (layer.rank, setting));
-            ranked
-                .filter(|(_, setting)| setting.belongs_to(section, entry) && setting.names == names)
+            let ranked = layer.values.iter().map(|setting| (layer.rank, setting));
+            ranked.filter(|(_, setting)| {
+                setting.belongs_to(section, entry) && setting.written_names == names
+            })
         });
-        // Of values of equal rank, the first origin counts, as in the merge.
+        // Among values of equal rank, the one with the first origin decides, as in the merge.
         let highest = settings.max_by_key(|(rank, setting)| (*rank, Reverse(&setting.origin)));
         highest.map(|(_, setting)| &setting.origin)
     }
@@ -218,7 +227,7 @@ impl TracedLayer {
             let (kind, name, origin) = (section.kind, section.kind.section, &section.origin);
             settings.push(TracedValue::new(name, None, LayerValue::Declared, origin));
             for part in &section.parts {
-                // A failure to fill in is reported elsewhere.
+                // Unfillable templates are reported elsewhere.
                 let Some((key, fields)) =
                     merge::fill_identity(kind, part, filler, &mut Faults::default())
                 else {
@@ -234,8 +243,8 @@ impl TracedLayer {
                     let slot = slot.split(KEY_SEPARATOR).map(str::to_owned).collect();
                     let value = LayerValue::Value(value);
                     TracedValue {
-                        slot,
-                        names,
+                        current_names: slot,
+                        written_names: names,
                         ..TracedValue::new(name, Some(&key), value, &origin)
                     }
                 }));
@@ -245,11 +254,11 @@ impl TracedLayer {
         settings.extend(body.unlisted.iter().map(|(section, policy)| {
             TracedValue::new(section, None, LayerValue::Unlisted(policy.value), &policy.origin)
         }));
-        Self { rank, name, origin: origin.clone(), settings, watch: body.watch.clone() }
+        Self { rank, name, origin: origin.clone(), values: settings, watch: body.watch.clone() }
     }
 
     fn contains_origin(&self, origin: &Origin) -> bool {
-        self.settings.iter().any(|setting| setting.origin == *origin)
+        self.values.iter().any(|setting| setting.origin == *origin)
             || self.watch.as_ref().is_some_and(|watch| watch.origin == *origin)
     }
 }
@@ -263,7 +272,14 @@ impl TracedValue {
         origin: &Origin,
     ) -> Self {
         let (entry, origin) = (entry.map(str::to_owned), origin.clone());
-        Self { section, entry, slot: Vec::new(), names: Vec::new(), content, origin }
+        Self {
+            section,
+            entry,
+            current_names: Vec::new(),
+            written_names: Vec::new(),
+            value: content,
+            origin,
+        }
     }
 
     /// True if it is a value of the entry `key` of `section`.
@@ -271,10 +287,10 @@ impl TracedValue {
         self.section == section && self.entry.as_deref() == Some(key)
     }
 
-    /// True if it affects the entry `key` of `section`, perhaps among others.
+    /// True if it affects the entry `key` of `section`; it may also affect others.
     fn applies_to(&self, section: &str, key: &str) -> bool {
         self.section == section
-            && match (&self.content, self.entry.as_deref()) {
+            && match (&self.value, self.entry.as_deref()) {
                 (LayerValue::Unmanaged, Some(glob)) => {
                     glob == key || Glob::for_names(glob).is_ok_and(|glob| glob.matches(key))
                 }
@@ -285,9 +301,9 @@ impl TracedValue {
 
     /// True if it changes the list of lower layers.
     fn changes_list(&self, section: Section) -> bool {
-        match &self.content {
+        match &self.value {
             LayerValue::Value(value) => {
-                slots::list_change(section, &self.names[0], value).is_some()
+                slots::list_change(section, &self.written_names[0], value).is_some()
             }
             _ => false,
         }
@@ -295,15 +311,15 @@ impl TracedValue {
 
     /// True if it is an empty mapping, which sets nothing.
     fn is_empty(&self) -> bool {
-        self.content == LayerValue::Value(serde_json::json!({}).into())
+        self.value == LayerValue::Value(serde_json::json!({}).into())
     }
 
     /// True if it replaces the value `other` of a lower layer for the same entry.
     fn replaces(&self, other: &Self) -> bool {
-        match (&self.content, &other.content) {
+        match (&self.value, &other.value) {
             (LayerValue::Value(_), LayerValue::Value(_)) => {
-                (self.slot.starts_with(&other.slot) && !other.is_empty())
-                    || (other.slot.starts_with(&self.slot) && !self.is_empty())
+                (self.current_names.starts_with(&other.current_names) && !other.is_empty())
+                    || (other.current_names.starts_with(&self.current_names) && !self.is_empty())
             }
             (LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores, _) => true,
             // A declared entry starts empty if it was absent or unmanaged before.

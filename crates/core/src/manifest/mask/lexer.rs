@@ -1,14 +1,14 @@
-//! Finds hidden parts without a tree, line by line, after broken syntax.
+//! Finds the parts of a file with broken syntax that must be masked: line by line, without a tree.
 
 use std::{collections::BTreeSet, ops::Range};
 
-/// The parts of an unreadable text that must not be shown. Values of the keys in `open_names` are
-/// harmless.
+/// The parts of a text with broken syntax that must not be shown. The values of the keys in
+/// `open_names` may be shown.
 pub(super) fn find_secrets_in_lines(
     text: &str,
-    open_names: &BTreeSet<String>,
+    shown_keys: &BTreeSet<String>,
 ) -> Vec<Range<usize>> {
-    let mut lexer = Lexer { open_names, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
+    let mut lexer = Lexer { shown_keys, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         lexer.read_line(line.trim_end(), at);
@@ -19,10 +19,10 @@ pub(super) fn find_secrets_in_lines(
 
 /// Reads lines one by one, and hides everything that is uncertain.
 struct Lexer<'o> {
-    open_names: &'o BTreeSet<String>,
+    shown_keys: &'o BTreeSet<String>,
     /// The parent keys of the line: their columns, and whether values below them are shown.
     parents: Vec<(usize, bool)>,
-    /// Whether a bracket or quote is open. Then nothing is certain until the next document.
+    /// Whether a bracket or quote may still be open. Then everything up to the next document is hidden.
     is_lost: bool,
     hidden: Vec<Range<usize>>,
 }
@@ -45,15 +45,15 @@ impl Lexer<'_> {
         }
         let content_column = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
         self.parents.retain(|(column, _)| *column < content_column);
-        if self.is_lost || self.parents.iter().any(|(_, is_open)| !is_open) {
-            // The markers may be part of a text.
+        if self.is_lost || self.parents.iter().any(|(_, is_shown)| !is_shown) {
+            // The markers `-` may be part of a value, so hide them too.
             self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
         let content = &line[content_column..];
         if let Some((key, rest)) = split_key(content) {
             let is_block = rest.trim_start().starts_with(['|', '>']);
-            self.parents.push((content_column, self.open_names.contains(key) && !is_block));
+            self.parents.push((content_column, self.shown_keys.contains(key) && !is_block));
         }
         let (uncertain, depth) = self.read_flow(content, start + content_column);
         if let Some(uncertain_start) = uncertain {
@@ -62,8 +62,8 @@ impl Lexer<'_> {
         self.is_lost |= depth > 0;
     }
 
-    /// Reads brackets, keys and words. Returns the byte from which nothing is certain, and the
-    /// number of open brackets.
+    /// Reads brackets, keys and words. Returns the byte from which on the content is uncertain, and
+    /// the number of open brackets.
     fn read_flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut at, mut depth) = (0, 0_usize);
         while let Some(c) = content[at..].chars().next() {
@@ -76,20 +76,22 @@ impl Lexer<'_> {
                     let Some((key, value)) = split_key(rest) else {
                         return (Some(start + at), depth);
                     };
-                    let value_at = content.len() - value.trim_start().len();
-                    let value = &content[value_at..];
+                    let value_start = content.len() - value.trim_start().len();
+                    let value = &content[value_start..];
                     let length =
                         value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
-                    match (self.open_names.contains(key), value.starts_with(['{', '['])) {
-                        (true, true) => at = value_at,
-                        (true, false) if is_word(&value[..length]) => at = value_at + length,
-                        (false, false) if is_word(&value[..length]) => {
-                            self.hide(start + value_at..start + value_at + length);
-                            at = value_at + length;
+                    match (self.shown_keys.contains(key), value.starts_with(['{', '['])) {
+                        (true, true) => at = value_start,
+                        (true, false) if has_only_words(&value[..length]) => {
+                            at = value_start + length;
+                        }
+                        (false, false) if has_only_words(&value[..length]) => {
+                            self.hide(start + value_start..start + value_start + length);
+                            at = value_start + length;
                         }
                         _ => {
                             self.is_lost |= is_unclosed(value);
-                            return (Some(start + value_at), depth);
+                            return (Some(start + value_start), depth);
                         }
                     }
                     continue;
@@ -111,7 +113,7 @@ fn split_key(content: &str) -> Option<(&str, &str)> {
 }
 
 /// True if `value` consists of words only.
-fn is_word(value: &str) -> bool {
+fn has_only_words(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_alphanumeric() || " _-./*".contains(c))
 }
 

@@ -1,4 +1,4 @@
-//! Reads a document about a group or project.
+//! Reads the manifest document of a group or project.
 
 use std::{borrow::Cow, sync::OnceLock};
 
@@ -23,15 +23,15 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// Fields of a mapping.
+/// The fields that were read from a mapping.
 #[derive(Default)]
-struct FoundFields<'n> {
+struct ParsedFields<'n> {
     fields: Vec<(&'n str, Sourced<Value>)>,
-    /// Whether one of them contains a template or a change of a list.
+    /// True if one of them contains a template or a list change.
     has_forms: bool,
 }
 
-impl FoundFields<'_> {
+impl ParsedFields<'_> {
     fn has_field(&self, name: &str) -> bool {
         self.fields.iter().any(|(other, _)| *other == name)
     }
@@ -51,17 +51,18 @@ impl DocumentReader<'_, '_> {
         let containers = paths.into_iter().zip(bodies).map(|(at_path, mut body)| {
             let DocumentPath { path, previously, params } = at_path;
             body.params.extend(params);
-            let life = ContainerLife { previously, state: state.clone(), ..Default::default() };
-            DeclaredContainer { scope, path, is_named, is_shared, life, body }
+            let lifecycle =
+                ContainerLife { previously, state: state.clone(), ..Default::default() };
+            DeclaredContainer { scope, path, is_named, is_shared, lifecycle, body }
         });
         containers.map(|container| Document::Container(Box::new(container))).collect()
     }
 
-    /// The sections of `document`, and how they combine with other layers.
+    /// Reads the sections of `document`, and the keys that control how layers are merged.
     pub(super) fn read_body(&mut self, document: &Node) -> LayerBody {
         let mut body = self.read_layering_keys(document);
         for kind in catalogue::sections(self.scope) {
-            // Another value in place of a list is reported, and adds no entries.
+            // If the value is not a list, validation reports it; here it adds no entries.
             if let Some((key, node)) = document.get(kind.section)
                 && (kind.shape != Shape::List || matches!(node.data, NodeValue::List(_)))
             {
@@ -122,7 +123,7 @@ impl DocumentReader<'_, '_> {
                 (EntryState::Present, Declared::from_iter([field]), false)
             }
             _ => {
-                let FoundFields { fields, has_forms } = self.read_fields(kind, node);
+                let ParsedFields { fields, has_forms } = self.read_fields(kind, node);
                 (EntryState::Present, fields.into_iter().collect(), has_forms)
             }
         };
@@ -138,7 +139,7 @@ impl DocumentReader<'_, '_> {
         DocumentSection { kind, origin, parts: vec![part] }
     }
 
-    /// The entry with this `index` in a list section.
+    /// Reads the entry at `index` of a list section.
     fn read_entry(&mut self, section: kind::Section, index: usize, node: &Node) -> SectionPart {
         let state = match node["state"].text() {
             Some("absent") => EntryState::Absent,
@@ -149,7 +150,7 @@ impl DocumentReader<'_, '_> {
         let mut found = self.read_fields(section, node);
         let validity = self.validity_of(section, || format!("/{}/{index}", section.section));
         if validity != Validity::Full {
-            self.add_misnamed(section, node, &mut found);
+            self.add_misspelled_fields(section, node, &mut found);
         }
         for name in section.identity {
             let default = section.table().get(name).and_then(|spec| spec.schema.get("default"));
@@ -158,7 +159,7 @@ impl DocumentReader<'_, '_> {
                 found.fields.push((name, Sourced { value, origin: origin.clone() }));
             }
         }
-        let FoundFields { fields, has_forms } = found;
+        let ParsedFields { fields, has_forms } = found;
         let fields = fields.into_iter().collect();
         SectionPart {
             origin,
@@ -170,13 +171,13 @@ impl DocumentReader<'_, '_> {
         }
     }
 
-    /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or
-    /// required, so that one mistake is reported as one fault.
-    fn add_misnamed<'n>(
+    /// Adds identifying and required fields of an invalid entry whose names are misspelled, so that one
+    /// mistake is reported only once.
+    fn add_misspelled_fields<'n>(
         &self,
         section: kind::Section,
         node: &'n Node,
-        found: &mut FoundFields<'n>,
+        found: &mut ParsedFields<'n>,
     ) {
         let schema = &section.table().schema;
         let names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
@@ -197,9 +198,9 @@ impl DocumentReader<'_, '_> {
         }
     }
 
-    /// The fields of a mapping with normalised values, including keys below `extra:`.
-    fn read_fields<'n>(&mut self, section: kind::Section, node: &'n Node) -> FoundFields<'n> {
-        let mut found = FoundFields::default();
+    /// Reads the fields of a mapping, including those below `extra:`, and normalises their values.
+    fn read_fields<'n>(&mut self, section: kind::Section, node: &'n Node) -> ParsedFields<'n> {
+        let mut found = ParsedFields::default();
         self.add_fields(section.table(), "", node, &mut found);
         for (key, value) in node.entries() {
             if let Some(spec) = section.spec(&key.name)
@@ -223,13 +224,13 @@ impl DocumentReader<'_, '_> {
         found
     }
 
-    /// Adds the fields of a mapping that are in the table, with `prefix` before each name.
+    /// Adds the known fields of a mapping. The table has them under `prefix` and their name.
     fn add_fields<'n>(
         &self,
         table: &'static FieldTable,
         prefix: &str,
         node: &Node,
-        found: &mut FoundFields<'n>,
+        found: &mut ParsedFields<'n>,
     ) {
         for (key, value) in node.entries() {
             let name = match prefix {
@@ -250,7 +251,7 @@ impl DocumentReader<'_, '_> {
     }
 }
 
-/// The policy for undeclared entries.
+/// Parses the policy for unlisted entries; the default if it is invalid.
 fn parse_policy(node: &Node) -> Unlisted {
     let word = node.text();
     Unlisted::ALL.into_iter().find(|policy| word == Some(policy.word())).unwrap_or_default()
@@ -265,7 +266,7 @@ fn read_value(spec: &Spec, node: &Node) -> Value {
     }
 }
 
-/// `{env: NAME}` or `{file: PATH}`.
+/// Parses a reference: `{env: NAME}` or `{file: PATH}`.
 pub(super) fn parse_reference(node: &Node) -> Option<Reference> {
     let [(key, value)] = node.entries() else { return None };
     Reference::parse(&key.name, value.text()?.to_owned())

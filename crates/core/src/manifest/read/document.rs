@@ -43,7 +43,7 @@ pub(in crate::manifest) struct DeclaredContainer {
     /// Whether its document declares others, too.
     pub(in crate::manifest) is_shared: bool,
     /// The changes of the whole container.
-    pub(in crate::manifest) life: ContainerLife,
+    pub(in crate::manifest) lifecycle: ContainerLife,
     pub(in crate::manifest) body: LayerBody,
 }
 

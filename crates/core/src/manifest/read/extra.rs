@@ -36,20 +36,21 @@ static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static st
         let names = catalogue::all_sections().map(|section| {
             let parameters = writing_operations(section).flat_map(parameters);
             let names = parameters.map(|parameter| parameter.name).collect();
-            ((section.home.scope, section.section), names)
+            ((section.scoped_kind.scope, section.section), names)
         });
         names.collect()
     });
 
 /// The operations that write `section`.
 fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operation> {
-    let home = section.home;
-    let Operations { create, edit, delete, .. } = home.operations;
+    let scoped_kind = section.scoped_kind;
+    let Operations { create, edit, delete, .. } = scoped_kind.operations;
     let home_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
     let write_rows = operations::all_operations()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     write_rows.filter(move |row| {
-        row.fields.is_some_and(|(section_key, _)| section_key == (home.scope, section.section))
+        row.fields
+            .is_some_and(|(section_key, _)| section_key == (scoped_kind.scope, section.section))
             || home_rows.contains(row)
     })
 }
@@ -59,7 +60,7 @@ fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operati
 /// # Errors
 /// The fault at `at`. It quotes only names of undrift and the service.
 pub(super) fn check_extra_key<A>(kind: Section, key: &str, at: A) -> Result<(), LocatedFault<A>> {
-    let (name, section, scope) = (parameter_name(key), kind.section, kind.home.scope);
+    let (name, section, scope) = (parameter_name(key), kind.section, kind.scoped_kind.scope);
     let (container, _) = catalogue::container(scope);
     // A state of the service is another one than that of an entry.
     let instead = match catalogue::words::find_alias(&[section], "state") {

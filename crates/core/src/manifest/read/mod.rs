@@ -57,7 +57,7 @@ pub(super) struct ReadFile {
     pub(super) described: Vec<String>,
 }
 
-/// Reads a file. Outside of what was named, a file without a manifest is no fault.
+/// Reads a file. A file without a manifest is only a fault if it was named, or is in a named folder.
 pub(super) fn read_file(file: &ManifestFile) -> ReadFile {
     let text = file.read();
     if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
@@ -282,8 +282,8 @@ fn nearest_kind(text: &str) -> Option<&'static str> {
 fn find_section_named(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::all_sections();
-    let of = sections.find(|of| word == of.section || word == snake_case(of.noun));
-    of.map(|of| of.section)
+    let named_section = sections.find(|of| word == of.section || word == snake_case(of.noun));
+    named_section.map(|of| of.section)
 }
 
 /// The help for a document of another tool.
@@ -323,12 +323,13 @@ impl DocumentReader<'_, '_> {
             return Validity::Full;
         }
         let pointer = pointer();
-        let below = format!("{pointer}/");
+        let pointer_prefix = format!("{pointer}/");
         if self.refused_pointers.contains(&pointer) {
             return Validity::Unchecked;
         }
-        let refused = self.refused_pointers.range(below.clone()..).inspect(|_| steps::step());
-        let mut inner = refused.map_while(|at| at.strip_prefix(&below)).peekable();
+        let refused =
+            self.refused_pointers.range(pointer_prefix.clone()..).inspect(|_| steps::step());
+        let mut inner = refused.map_while(|at| at.strip_prefix(&pointer_prefix)).peekable();
         if inner.peek().is_none() {
             return Validity::Full;
         }
@@ -344,7 +345,7 @@ impl DocumentReader<'_, '_> {
         Sourced { value, origin: self.origin(key.span.start) }
     }
 
-    /// The origin of what begins at the byte `offset`.
+    /// The origin of the node that begins at the byte `offset`.
     fn origin(&self, offset: usize) -> Origin {
         self.source.origin(offset, self.layer)
     }

@@ -81,8 +81,8 @@ pub(super) fn unlisted_schema(scope: Scope) -> Json {
     let sections = catalogue::sections(scope).filter(|section| section.allows_unlisted());
     let mut properties: Object = sections
         .map(|section| {
-            let one = with_article(section.noun);
-            let text = format!("What to do with {one} that no manifest lists (default: `report`).");
+            let noun_with_article = with_article(section.noun);
+            let text = format!("What to do with {noun_with_article} that no manifest lists (default: `report`).");
             let policy = json!({"type": "string", "enum": ["report", "fail", "delete", "ignore"], "description": text});
             (section.section.to_owned(), policy)
         })

@@ -124,14 +124,14 @@ static SECTION_VALIDATORS: LazyLock<BySection<Lazy<Validator<Tree>>>> = LazyLock
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
             Checker::build_validator(&container::section_schema(section, SchemaUse::Reading))
         }));
-        ((section.home.scope, section.section), validator)
+        ((section.scoped_kind.scope, section.section), validator)
     });
     sections.collect()
 });
 
 /// The validator of a section.
 fn section_validator(section: Section) -> &'static Validator<Tree> {
-    &SECTION_VALIDATORS[&(section.home.scope, section.section)]
+    &SECTION_VALIDATORS[&(section.scoped_kind.scope, section.section)]
 }
 
 /// `undrift.yaml`.
@@ -188,9 +188,9 @@ impl DocumentKind {
         let kind = document["kind"].text()?;
         let is_for_groups = document["for"].text() == Some(Scope::Group.document());
         Self::ALL.into_iter().find(|candidate| {
-            let fits =
+            let has_scope =
                 candidate.rule_scope().is_none_or(|scope| (scope == Scope::Group) == is_for_groups);
-            fits && kind == candidate.name()
+            has_scope && kind == candidate.name()
         })
     }
 

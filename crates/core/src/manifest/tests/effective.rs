@@ -140,7 +140,7 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
     links
         .iter()
         .map(|link| {
-            format!("{} {:?} {}", link.layer.name, link.effect, describe(&link.setting.content))
+            format!("{} {:?} {}", link.layer.name, link.effect, describe(&link.traced_value.value))
         })
         .collect()
 }
@@ -197,7 +197,7 @@ fn assert_names_what_decides(loaded: &Loaded) {
                         links.iter().filter(|link| link.effect == LayerEffect::Decides);
                     // A field of the identity may be omitted, which means the default.
                     assert!(
-                        deciding.any(|link| link.setting.origin == field.origin),
+                        deciding.any(|link| link.traced_value.origin == field.origin),
                         "{name} at {:?}: {links:?}",
                         field.origin
                     );

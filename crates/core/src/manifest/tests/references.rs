@@ -115,8 +115,8 @@ fn document(of: Section, fields: serde_json::Map<String, Json>) -> Json {
         Shape::Container | Shape::Mapping => fields.into(),
         Shape::Switch => fields.into_iter().next().map(|(_, value)| value).unwrap_or_default(),
     };
-    let path = of.home.scope.choose("acme", "acme/shop");
-    json!({"kind": of.home.scope.document(), "path": path, of.section: section})
+    let path = of.scoped_kind.scope.choose("acme", "acme/shop");
+    json!({"kind": of.scoped_kind.scope.document(), "path": path, of.section: section})
 }
 
 /// Every field of every kind, and a field below `extra:`, with a mapping that looks like a reference.

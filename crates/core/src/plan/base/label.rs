@@ -26,12 +26,12 @@ fn set_label(step: &mut Step, label: Label) {
     step.changes.iter_mut().for_each(|change| change.label = Some(label));
 }
 
-/// Whether apply excludes a step with this label, unless it heals.
+/// True if apply excludes a step with this label, unless it heals.
 pub(super) const fn is_excluded_label(label: Option<Label>) -> bool {
     matches!(label, Some(Label::Drift | Label::Unknown))
 }
 
-/// Whether a container has the same path, and the same former ones, on the branch and at the base.
+/// True if a container has the same path, and the same former ones, on the branch and at the base.
 pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
     base.former_paths().eq(head.former_paths()) && base.path.eq_ignore_ascii_case(&head.path)
 }
@@ -76,9 +76,9 @@ impl BranchPair<'_> {
         }
     }
 
-    /// Whether too little is known about what the base would do to the object of `step`.
+    /// True if too little is known about what the base would do to the object of `step`.
     fn is_base_plan_doubtful(&self, step: &Step) -> bool {
-        !self.base_plan.questions.is_empty() || self.base_plan.doubt(step).is_some()
+        !self.base_plan.questions.is_empty() || self.base_plan.unconfirmed_cause(step).is_some()
     }
 
     fn removal_label(&self, step: &Step, base_removes: bool) -> Label {
@@ -97,13 +97,13 @@ impl BranchPair<'_> {
         }
     }
 
-    /// Whether the base declares that unlisted entries are deleted there.
+    /// True if the base declares that unlisted entries are deleted there.
     fn base_may_remove(&self, step: &Step) -> bool {
         let section = declared_section(self.base, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
     }
 
-    /// Whether the base lists the entry that `step` removes.
+    /// True if the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
         let Some(section) = declared_section(self.base, &step.address) else { return false };
         let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
@@ -177,7 +177,7 @@ impl BranchPair<'_> {
         if is_same { Label::Drift } else { Label::Both }
     }
 
-    /// What the base would change and `plan` does not, because the branch declares the live state.
+    /// The changes of the base that `plan` does not need, because the branch declares the live state.
     fn find_adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let adopted_object = |step: &Step| {
             let planned = plan
@@ -211,7 +211,10 @@ impl BranchPair<'_> {
             }
         };
         let steps = self.base_plan.steps.iter().filter(|step| step.possible.is_none());
-        steps.filter(|step| plan.doubt(step).is_none()).filter_map(adopted_object).collect()
+        steps
+            .filter(|step| plan.unconfirmed_cause(step).is_none())
+            .filter_map(adopted_object)
+            .collect()
     }
 
     /// Unlisted live entries that the base lists and nothing removes.
@@ -310,18 +313,18 @@ fn include_provider(step: &mut Step, head: &Container, capability: Capability) {
     if is_found { include_in_branch(&mut step.label) } else { include_step(step) }
 }
 
-/// Whether the branch's part of `step` names the entry of `other`.
+/// True if the branch's part of `step` names the entry of `other`.
 fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
-    let mut named = BTreeSet::new();
+    let mut changed_texts = BTreeSet::new();
     let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
     changes
         .filter_map(|change| change.after.value())
-        .for_each(|value| collect_texts(value, &mut named));
+        .for_each(|value| collect_texts(value, &mut changed_texts));
     let called = declared_entry(head, &other.address).and_then(|(section, entry)| {
         section.section.reference_name(&forms::plain_fields(&entry.values()))
     });
     let name = called.as_ref().or(other.address.entry.as_ref());
-    name.is_some_and(|name| named.contains(&name.to_lowercase()))
+    name.is_some_and(|name| changed_texts.contains(&name.to_lowercase()))
 }
 
 /// Turns an excluded label into one of the branch.

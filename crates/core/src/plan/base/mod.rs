@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use rest::{BranchPart, excluded_steps};
 
-use super::{ContainerPlan, Plan, PlanSettings, container};
+use super::{ContainerPlan, Plan, PlanSettings, plan_container};
 use crate::{
     address::{Address, groups_above},
     catalogue,
@@ -76,7 +76,7 @@ pub struct BaseComparison {
     pub unchanged: usize,
 }
 
-/// What a run does with drift from before the branch.
+/// How a run treats drift from before the branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftPolicy {
     /// Exclude it.
@@ -174,7 +174,7 @@ impl Base {
             // There is none that the branch could have changed.
             return label::label_all(plan, Label::Change);
         };
-        let base_plan = container(&at_base, live, settings);
+        let base_plan = plan_container(&at_base, live, settings);
         let pair = label::BranchPair { head: declared, base: &at_base, base_plan: &base_plan };
         let mut comparison = pair.compare(plan, &settings.caller);
         // A group that no longer exists is created again for its new contents.
@@ -213,23 +213,23 @@ impl Base {
     /// does not.
     pub fn removed_declarations(&self, branch_outline: &Outline, moves: &Moves) -> Vec<Address> {
         let Self::Known(base) = self else { return Vec::new() };
-        let mut gone = Vec::new();
+        let mut removed_addresses = Vec::new();
         for (path, before) in &base.containers {
-            let home = moves.declared_path(path);
-            match branch_outline.0.get(&home.to_lowercase()) {
+            let declared_path = moves.declared_path(path);
+            match branch_outline.0.get(&declared_path.to_lowercase()) {
                 None if moves.declares(path) || before.lifecycle.is_absent().is_some() => {}
-                None => gone.push(before.address()),
+                None => removed_addresses.push(before.address()),
                 // It is deleted with all that is in it.
                 Some(None) => {}
                 Some(Some(declared)) => {
-                    let address = Address::container(home);
+                    let address = Address::container(declared_path);
                     let sections = before.sections.iter().map(|section| section.section.section);
                     let lost = sections.filter(|section| !declared.contains(section));
-                    gone.extend(lost.map(|section| address.section(section)));
+                    removed_addresses.extend(lost.map(|section| address.section(section)));
                 }
             }
         }
-        gone
+        removed_addresses
     }
 
     /// Keeps the containers whose declarations differ from the base, or below which a declaration
@@ -237,11 +237,12 @@ impl Base {
     pub fn changed_containers(&self, containers: Vec<Container>) -> Vec<Container> {
         let Self::Known(base) = self else { return containers };
         let paths: BTreeSet<_> = containers.iter().map(|one| one.path.to_lowercase()).collect();
-        let gone: Vec<_> = base.containers.keys().filter(|path| !paths.contains(*path)).collect();
+        let removed_paths: Vec<_> =
+            base.containers.keys().filter(|path| !paths.contains(*path)).collect();
         let lost_declarations = |container: &Container| {
-            let above = format!("{}/", container.path.to_lowercase());
+            let path_prefix = format!("{}/", container.path.to_lowercase());
             container.lifecycle.unlisted_projects.is_some()
-                && gone.iter().any(|path| path.starts_with(&above))
+                && removed_paths.iter().any(|path| path.starts_with(&path_prefix))
         };
         containers
             .into_iter()
@@ -252,21 +253,21 @@ impl Base {
     }
 }
 
-/// Whether `container` differs from its declaration in `base`.
+/// True if `container` differs from its declaration in `base`.
 fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
     let before = base.get(&container.path.to_lowercase());
     before.is_none_or(|before| declared_values(before) != declared_values(container))
 }
 
-/// Whether both declare the same at `address`, and in it. A problem there hides what differs.
+/// True if both declare the same at `address`, and in it. A problem there hides what differs.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
-    let is_there = |(of, key): &(&str, String)| {
+    let is_at_address = |(of, key): &(&str, String)| {
         section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
     };
     let [before, current] = [before, current].map(|declared| {
         let mut values = declared_values(declared);
-        values.retain(|entry, _| is_there(entry));
+        values.retain(|entry, _| is_at_address(entry));
         values
     });
     before == current
@@ -285,9 +286,9 @@ fn find_declaration<'b>(
 /// Adds the base's identity to each entry of one section, unless another entry has that identity
 /// now. Entries are the same if the service stores the same name for them.
 fn add_former_identities(section: &mut DeclaredSection, before: &DeclaredSection) {
-    let of = section.section;
-    let Some(field) = of.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
-    let identify = |entry: &DesiredEntry| of.identify(&forms::plain_fields(&entry.values()));
+    let kind = section.section;
+    let Some(field) = kind.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
+    let identify = |entry: &DesiredEntry| kind.identify(&forms::plain_fields(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (at, entry) in section.entries.iter_mut().enumerate() {
         let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
@@ -295,7 +296,7 @@ fn add_former_identities(section: &mut DeclaredSection, before: &DeclaredSection
             let is_it =
                 was.service_name.is_some() && was.service_name == identities[at].service_name;
             let key = was.keys.into_iter().next().filter(|_| is_it)?;
-            let value = old.values().get(of.identity.last()?)?.text()?.to_owned();
+            let value = old.values().get(kind.identity.last()?)?.text()?.to_owned();
             identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
         });
         if let Some(former) = former {

@@ -12,9 +12,9 @@ use crate::{
 /// A declaration without the excluded parts.
 #[derive(Clone, Debug)]
 pub enum BranchPart {
-    /// All of it: nothing is excluded.
+    /// The whole container: nothing is excluded.
     Whole,
-    /// Nothing of the container.
+    /// No part of the container.
     Nothing,
     /// This part.
     Some(Box<Container>),
@@ -22,7 +22,7 @@ pub enum BranchPart {
 
 impl BranchPart {
     /// The part of `declared` that belongs to the branch, according to the labels in `plan`.
-    pub fn of(declared: &Container, plan: &ContainerPlan) -> Self {
+    pub fn from_labels(declared: &Container, plan: &ContainerPlan) -> Self {
         let excluded_steps: Vec<_> =
             plan.steps.iter().filter(|step| has_excluded_part(step)).collect();
         if excluded_steps.is_empty() {
@@ -77,7 +77,7 @@ impl BranchPart {
     }
 }
 
-/// Whether some part of a step is excluded.
+/// True if some part of a step is excluded.
 fn has_excluded_part(step: &Step) -> bool {
     is_excluded_label(step.label)
         || step.changes.iter().any(|change| is_excluded_label(change.label))
@@ -92,7 +92,7 @@ fn drop_excluded(fields: &mut Declared, step: &Step) {
 
 /// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.
 pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
-    let part = |step: &Step| {
+    let remaining_part = |step: &Step| {
         let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
         if !includes_all && !is_excluded_label(step.label) {
             step.changes.retain(|change| is_excluded_label(change.label));
@@ -100,5 +100,9 @@ pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
         }
         step
     };
-    steps.iter().filter(|step| includes_all || has_excluded_part(step)).map(part).collect()
+    steps
+        .iter()
+        .filter(|step| includes_all || has_excluded_part(step))
+        .map(remaining_part)
+        .collect()
 }

@@ -38,7 +38,7 @@ fn all() -> impl Iterator<Item = [Option<&'static str>; 3]> {
 /// comparison.
 fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, BaseComparison) {
     let settings = settings(&[]);
-    let mut plan = container(head, live, &settings);
+    let mut plan = plan_container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
     let against =
         Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
@@ -84,7 +84,7 @@ fn what_the_branch_no_longer_declares_is_named() {
     );
     let settings = json!({"settings": {"description": "a"}});
     let containers = vec![at("acme/b", settings, &[]), at("acme/cc", both, &["acme/c"])];
-    let moves = Moves::of(&containers);
+    let moves = Moves::from_containers(&containers);
     let mut here = Outline::default();
     here.add(&containers);
     let gone: Vec<_> =
@@ -225,7 +225,7 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
     live.sections.clear();
     let settings = settings(&[]);
     let label = |base: Base| {
-        let mut plan = container(&head, &live, &settings);
+        let mut plan = plan_container(&head, &live, &settings);
         base.label(&mut plan, &head, &live, &settings);
         plan.steps[0].label.unwrap()
     };
@@ -260,7 +260,7 @@ fn watched_differences_have_labels() {
         (Base::from_containers([describe("a")], &[]), Label::Change),
         (Base::from_containers([describe("c")], &[]), Label::Both),
     ] {
-        let mut plan = container(&own, &live, &settings);
+        let mut plan = plan_container(&own, &live, &settings);
         base.label(&mut plan, &own, &live, &settings);
         let labels: Vec<_> = plan.watched.iter().map(|step| step.label).collect();
         assert_eq!((labels, plan.steps.len()), (vec![Some(want)], 0), "{base:?}");
@@ -288,9 +288,11 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
     });
     let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
     let (live, settings) = (here_reading(&head, &there, FieldSelection::All), settings(&[]));
-    let mut plan = container(&head, &live, &settings);
+    let mut plan = plan_container(&head, &live, &settings);
     Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
-    let BranchPart::Some(rest) = BranchPart::of(&head, &plan) else { panic!("something remains") };
+    let BranchPart::Some(rest) = BranchPart::from_labels(&head, &plan) else {
+        panic!("something remains")
+    };
     let lines = |steps: &[Step]| -> Vec<_> {
         let line = |step: &Step| {
             let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
@@ -298,7 +300,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         };
         steps.iter().map(line).collect()
     };
-    let planned = container(&rest, &live, &settings);
+    let planned = plan_container(&rest, &live, &settings);
     assert_eq!(
         lines(&planned.steps),
         ["Update acme/shop#settings merge_method", "Update acme/shop#variables/KEPT@* value"]
@@ -375,7 +377,7 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
         (&there, project("a", "no-one"), false),
     ] {
         let settings = settings(&[]);
-        let mut plan = container(&head, live, &settings);
+        let mut plan = plan_container(&head, live, &settings);
         assert_eq!(plan.problems.len(), 1, "{plan:#?}");
         let against =
             Base::from_containers([base.clone()], &[]).label(&mut plan, &head, live, &settings);
@@ -386,7 +388,7 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
 /// The steps of `head` against a base, each with its label, in the order of their addresses.
 fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
     let settings = settings(&[]);
-    let mut plan = container(head, live, &settings);
+    let mut plan = plan_container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
     Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     let line = |step: &Step| {
@@ -564,13 +566,13 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
         let (before, head) = (declare("merge"), declare("ff"));
         let there = json!({"settings": {"merge_method": "merge"}, "push_rule": there});
         let (live, settings) = (here_reading(&head, &there, FieldSelection::All), settings(&[]));
-        let mut plan = container(&head, &live, &settings);
+        let mut plan = plan_container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
         Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
-        let BranchPart::Some(rest) = BranchPart::of(&head, &plan) else {
+        let BranchPart::Some(rest) = BranchPart::from_labels(&head, &plan) else {
             panic!("something remains")
         };
-        let planned = container(&rest, &live, &settings);
+        let planned = plan_container(&rest, &live, &settings);
         let planned: Vec<_> = planned.steps.iter().map(|step| step.address.to_string()).collect();
         assert_eq!(planned, ["acme/shop#settings"], "{rule}");
     }
@@ -729,7 +731,7 @@ fn live(declared: &Container, forms: &[u8]) -> Live {
 /// The labelled steps of `head` against `base`.
 fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
     let settings = settings(&[]);
-    let mut plan = container(head, live, &settings);
+    let mut plan = plan_container(head, live, &settings);
     Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     plan.findings.steps
 }

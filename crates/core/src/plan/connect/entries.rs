@@ -28,17 +28,17 @@ pub(super) fn order_entries(steps: &[Step]) -> Relations {
     }
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.adds_entry()) {
         let Some((section, name, unique)) = unique_above(step) else { continue };
-        // A group may have several of which a project has only one.
-        if step.scope == Scope::Group && !section.is_unique_above() {
+        // A group may have several entries that exclude each other in a project.
+        if step.scope == Scope::Group && !section.is_name_unique_above() {
             continue;
         }
         let path = step.address.path.to_lowercase();
-        let above = groups_above(&path)
+        let conflicts_above = groups_above(&path)
             .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
             .flatten()
-            .filter(|(_, other)| section.collides(name, other));
+            .filter(|(_, other)| section.collides_with_parent(name, other));
         let mut gone = Vec::new();
-        for (other, _) in above {
+        for (other, _) in conflicts_above {
             match steps[*other].action {
                 Action::Delete => gone.push(&steps[*other].address),
                 Action::Create => {
@@ -71,11 +71,12 @@ pub(super) fn order_entries(steps: &[Step]) -> Relations {
 fn unique_above(step: &Step) -> Option<(Section, &str, &str)> {
     let section = catalogue::section(Scope::Project, step.address.section?)?;
     let name = step.address.entry.as_deref()?;
-    Some((section, name, section.unique_above(name)?))
+    Some((section, name, section.exclusive_key(name)?))
 }
 
 fn collision_problem(step: &Step, section: Section, what: &str, taken: &Address) -> Problem {
-    let texts = if section.is_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
+    let texts =
+        if section.is_name_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
     let key = text::escape(taken.entry.as_deref().unwrap_or_default());
     let words = words![group = taken.path, noun = section.noun, key, what];
     Problem::from_texts(texts, words, &step.address, &step.origin)

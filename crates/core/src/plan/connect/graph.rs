@@ -18,7 +18,7 @@ pub(in crate::plan) struct Graph {
 }
 
 impl Graph {
-    pub(in crate::plan) fn of(steps: &[Step]) -> Self {
+    pub(in crate::plan) fn from_steps(steps: &[Step]) -> Self {
         let places: HashMap<_, _> =
             steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
         let mut before = vec![Vec::new(); 2 * steps.len()];
@@ -33,9 +33,9 @@ impl Graph {
                     None => last.get(&(path, edge.address.section)).copied(),
                 },
             ));
-            let both = steps.len() + at;
-            before[both].push(at);
-            before[both].extend(last.insert((path, step.address.section), both));
+            let section_node = steps.len() + at;
+            before[section_node].push(at);
+            before[section_node].extend(last.insert((path, step.address.section), section_node));
         }
         let mut after = vec![Vec::new(); before.len()];
         for (at, others) in before.iter().enumerate() {

@@ -248,7 +248,7 @@ fn freeing_addresses(step: &Step) -> impl Iterator<Item = &Address> {
 /// Steps that wait for each other would never start, such as those of two projects that are created
 /// from each other.
 fn refuse_circles(steps: &[Step]) -> Vec<Problem> {
-    let circles = Graph::of(steps).find_circles().into_iter();
+    let circles = Graph::from_steps(steps).find_circles().into_iter();
     circles
         .map(|(at, other)| {
             let step = &steps[at];
@@ -286,9 +286,9 @@ fn order_constraint(row: &'static Constraint, steps: &mut [Step]) -> Vec<Problem
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| is_constrained_by(row, step)) {
         let path = step.address.path.to_lowercase();
         let itself = (row.groups && step.scope == Scope::Group).then_some(&*path);
-        let above = itself.into_iter().chain(groups_above(&path)).take(reach);
-        let above = above.filter_map(|group| deciding.get(group)).take(most);
-        for (first, (change, before, after)) in above {
+        let settings_above = itself.into_iter().chain(groups_above(&path)).take(reach);
+        let deciding_steps = settings_above.filter_map(|group| deciding.get(group)).take(most);
+        for (first, (change, before, after)) in deciding_steps {
             let group = &steps[*first];
             let [forbade, forbids] =
                 [before, after].map(|by| by.is_some_and(|by| row.forbids(by, step.scope)));
@@ -307,7 +307,7 @@ fn order_constraint(row: &'static Constraint, steps: &mut [Step]) -> Vec<Problem
                     let mut follows = step.after.iter().map(|edge| &edge.address);
                     group.changes.len() > 1 && follows.any(|first| *first == group.address)
                 } else {
-                    let graph = graph.get_or_init(|| Graph::of(steps));
+                    let graph = graph.get_or_init(|| Graph::from_steps(steps));
                     followers.entry(*first).or_insert_with(|| graph.followers(*first)).contains(&at)
                 };
                 if group.address.section.is_none() || needs_other {
@@ -327,7 +327,7 @@ fn order_constraint(row: &'static Constraint, steps: &mut [Step]) -> Vec<Problem
     problems
 }
 
-/// Whether `step` changes or creates what `row` is about.
+/// True if `step` changes or creates what `row` is about.
 fn is_constrained_by(row: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {

@@ -83,7 +83,7 @@ fn follow_access(steps: &[Step], grants: &Grants, relations: &mut Relations) {
     }
 }
 
-/// Whether a step shares a group or project with a group, or at a higher level.
+/// True if a step shares a group or project with a group, or at a higher level.
 fn raises_share(step: &Step) -> bool {
     step.effects
         .iter()
@@ -156,7 +156,7 @@ fn order_removals(steps: &[Step], grants: &Grants, relations: &mut Relations) {
     }
 }
 
-/// Whether a user gets access at `path`, or in a group above.
+/// True if a user gets access at `path`, or in a group above.
 fn gains_access_at(grants: &Grants, user: u64, path: &str) -> bool {
     grants.get(&user).is_some_and(|all| {
         all.contains_key(&path.to_lowercase()) || values_above(all, path).next().is_some()

@@ -97,7 +97,7 @@ impl SavedPlan {
             for step in steps.iter().filter(of_container) {
                 let saved = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // Steps of the new plan have known sections, so others cannot match.
-                let Ok(shown) = step.shown() else { continue };
+                let Ok(shown) = step.to_step() else { continue };
                 if let Some((reason, fields)) = excess_reason(saved, step) {
                     stale.push(Stale { address: shown.address, reason, fields });
                 }
@@ -105,8 +105,8 @@ impl SavedPlan {
             let is_gone =
                 |saved: &&SavedStep| !steps.iter().any(|step| step.has_same_object(saved));
             for saved in self.steps.iter().filter(of_container).filter(is_gone) {
-                let Ok(shown) = saved.shown() else { continue };
-                let Some(doubt) = plan.doubt(&shown) else {
+                let Ok(shown) = saved.to_step() else { continue };
+                let Some(doubt) = plan.unconfirmed_cause(&shown) else {
                     comparison.already.push(shown.address);
                     continue;
                 };
@@ -133,7 +133,7 @@ fn declaration_change(saved: &Declaration, now: Option<&Declaration>) -> Option<
     Some(Stale { address, reason: reason.to_owned(), fields: Vec::new() })
 }
 
-/// What `now` does beyond `saved`, or a live value that changed.
+/// The reason why `now` exceeds `saved`: further changes, or a changed live value.
 fn excess_reason(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Difference>)> {
     let Some(saved) = saved else {
         let fields = now.changes.iter().map(|change| new_difference(None, change)).collect();
@@ -192,7 +192,7 @@ fn new_difference(saved: Option<&SavedChange>, now: &SavedChange) -> Difference 
 }
 
 impl SavedStep {
-    /// Whether it concerns the same object as `other`.
+    /// True if it concerns the same object as `other`.
     fn has_same_object(&self, other: &Self) -> bool {
         (self.scope, &self.path, &self.section, &self.entry)
             == (other.scope, &other.path, &other.section, &other.entry)
@@ -204,7 +204,7 @@ impl SavedStep {
 }
 
 impl SavedChange {
-    /// Whether it does the same to an unchanged field.
+    /// True if it does the same to an unchanged field.
     fn is_same_change(&self, now: &Self) -> bool {
         self.before == now.before
             && self.after == now.after
@@ -212,13 +212,13 @@ impl SavedChange {
     }
 }
 
-/// Whether two digests are equal; a missing one is no contradiction.
+/// True if two digests are equal; a missing one is no contradiction.
 fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
     saved.zip(now).is_none_or(|(saved, now)| saved == now)
 }
 
 impl SavedCall {
-    /// What this new call sends that none of the `saved` ones does.
+    /// The reason why this new call exceeds the `saved` ones: it sends more than any of them.
     fn excess_reason(&self, saved: &[Self]) -> Option<String> {
         let others: Vec<Vec<&str>> = saved
             .iter()
@@ -239,19 +239,19 @@ impl SavedCall {
 
     /// The fields of the body that differ in `saved`.
     fn differing_fields(&self, saved: &Self) -> Vec<&str> {
-        let fits = |name: &String, now: &Sent| match (saved.body.get(name), now) {
+        let is_saved_field = |name: &String, now: &Sent| match (saved.body.get(name), now) {
             (Some(Sent::Value(saved)), Sent::Value(now)) => is_same_value(saved, now),
             (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
                 is_same_digest(saved.as_ref(), now.as_ref())
             }
             (saved, now) => saved == Some(now),
         };
-        let others = self.body.iter().filter(|(name, now)| !fits(name, now));
+        let others = self.body.iter().filter(|(name, now)| !is_saved_field(name, now));
         others.map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// Whether two paths lead to the same object. An object that was still to be created is named by
+/// True if two paths lead to the same object. An object that was still to be created is named by
 /// its path in the saved one, and by its id now.
 fn is_same_path(saved: &str, now: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
@@ -263,7 +263,7 @@ fn is_same_path(saved: &str, now: &str) -> bool {
             .all(|(at, (saved, now))| saved == now || (at == 2 && !is_id(saved) && is_id(now)))
 }
 
-/// Whether two values are equal, except for ids that were not known when saved.
+/// True if two values are equal, except for ids that were not known when saved.
 fn is_same_value(saved: &Json, now: &Json) -> bool {
     match (saved, now) {
         (saved, Json::Number(_)) if created_at(saved).is_some() => true,

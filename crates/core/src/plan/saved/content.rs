@@ -42,7 +42,7 @@ impl Recording<'_> {
     /// The record of `step`.
     pub(super) fn record_step(self, step: &diff::Step) -> SavedStep {
         assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
-        let sections = SavedSections::of(step);
+        let sections = SavedSections::for_step(step);
         let live = step.live_entry().map(|live| live.fields.raw());
         let change = |change: &diff::FieldChange| {
             let found = live.and_then(|live| live.get(&*change.field));
@@ -124,14 +124,14 @@ impl Recording<'_> {
                 (section.section.section.to_owned(), self.section_content(section, &address))
             })
             .collect();
-        let life = &container.lifecycle;
+        let lifecycle = &container.lifecycle;
         let former: Vec<_> = container.former_paths().map(|path| self.redact_text(path)).collect();
         json!({
             "create": container.create.all_fields().map(|fields| self.fields_content(itself, fields, &address)),
             "watch": container.is_watched,
             "previously": former,
-            "is_absent": life.is_absent().is_some(),
-            "unlisted_projects": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
+            "is_absent": lifecycle.is_absent().is_some(),
+            "unlisted_projects": lifecycle.unlisted_projects.as_ref().map(|policy| policy.value.word()),
             "sections": sections,
         })
     }
@@ -217,7 +217,7 @@ struct SavedSections(Vec<Section>);
 
 impl SavedSections {
     /// The creation of a container also contains fields of other sections.
-    fn of(step: &diff::Step) -> Self {
+    fn for_step(step: &diff::Step) -> Self {
         let comes_along = |section: &Section| match step.address.section {
             Some(name) => section.section == name,
             None => section.comes_with_container(),
@@ -242,12 +242,12 @@ impl SavedSections {
     }
 }
 
-/// Whether records of `value` are masked, whatever its field.
+/// True if records of `value` are masked, regardless of its field.
 fn is_masked(value: &Json) -> bool {
     judge::contains_secret(value, Secrecy::Open)
 }
 
-/// Whether `name` is the field's name in requests.
+/// True if `name` is the field's name in requests.
 fn is_sent_as(spec: &Spec, name: &str) -> bool {
     spec.field.sent_name() == name
 }

@@ -1,7 +1,7 @@
-//! The format of a saved plan: only types to serialise.
+//! The file format of a saved plan. Contains only serialisable types.
 //!
-//! All texts are already free of secrets. The content of a file is trusted only after
-//! [`SavedPlan::read`](super::SavedPlan::read) has checked it.
+//! No text in it contains a secret. A file must be read with
+//! [`SavedPlan::read`](super::SavedPlan::read), which verifies it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
 /// The version of the format. 0: still unstable.
 pub const FORMAT: u32 = 0;
 
-/// Stands for the condition of a possible step, which files do not contain.
+/// Shown as the condition of a possible step, because files do not store the condition.
 const SAVED_CONDITION: &str = "if it is still needed once the steps before it are done";
 
 /// The sort of a file.
@@ -36,7 +36,7 @@ pub enum PlanFileKind {
 /// A saved plan with what proves that it was not edited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedPlan")]
-pub struct Sealed {
+pub struct SealedPlan {
     /// The plan.
     #[serde(flatten)]
     pub plan: SavedPlan,
@@ -176,19 +176,19 @@ pub enum Sent {
 }
 
 impl SavedStep {
-    /// The step as plans show it, without requests. An error if it names a section or an operation
-    /// that undrift does not know.
-    pub(super) fn shown(&self) -> Result<diff::Step, UnusablePlan> {
-        let section_name = |name: &String| {
+    /// Converts the step for display, without requests. Fails if it names a section or an operation that
+    /// undrift does not know.
+    pub(super) fn to_step(&self) -> Result<diff::Step, UnusablePlan> {
+        let find_section_name = |name: &String| {
             let found =
-                catalogue::section(self.scope, name).map(|section_name| section_name.section);
+                catalogue::section(self.scope, name).map(|known_section| known_section.section);
             found.ok_or_else(|| {
-                let what = format!("`{name}`, a section that undrift does not know");
+                let unknown_section = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";
-                UnusablePlan::new(format!("the saved plan names {what}"), help)
+                UnusablePlan::new(format!("the saved plan names {unknown_section}"), help)
             })
         };
-        let section = self.section.as_ref().map(section_name).transpose()?;
+        let section = self.section.as_ref().map(find_section_name).transpose()?;
         let address = Address { path: self.path.clone(), section, entry: self.entry.clone() };
         let changes = self.changes.iter().map(|change| {
             let SavedChange { field, before, after, origin, .. } = change.clone();
@@ -196,17 +196,21 @@ impl SavedStep {
         });
         let (changes, origin) = (changes.collect(), self.origin.clone());
         let step = diff::Step::new(self.scope, address, self.action, origin, changes, Vec::new());
-        let calls = self.calls.iter().map(SavedCall::shown).collect::<Result<_, _>>()?;
+        let calls = self.calls.iter().map(SavedCall::to_shown_call).collect::<Result<_, _>>()?;
         let possible = self.possible.then_some(SAVED_CONDITION);
         Ok(diff::Step { replaces: self.replaces, possible, calls, ..step })
     }
 }
 
 impl SavedCall {
-    fn shown(&self) -> Result<ShownCall, UnusablePlan> {
+    fn to_shown_call(&self) -> Result<ShownCall, UnusablePlan> {
         let Some(AnyOp::Write(op)) = operations::find(&self.operation) else {
-            let what = format!("`{}`, an operation that undrift does not know", self.operation);
-            return Err(UnusablePlan::new(format!("the saved plan sends {what}"), SAVE_AGAIN_HELP));
+            let unknown_operation =
+                format!("`{}`, an operation that undrift does not know", self.operation);
+            return Err(UnusablePlan::new(
+                format!("the saved plan sends {unknown_operation}"),
+                SAVE_AGAIN_HELP,
+            ));
         };
         Ok(ShownCall {
             operation: op.row().id,

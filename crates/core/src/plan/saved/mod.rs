@@ -1,6 +1,6 @@
 //! Saved plans: one job plans, somebody approves the file, another job applies it.
 //!
-//! A file is canonical JSON with a digest of itself ([`Sealed`]), so each plan has exactly one
+//! A file is canonical JSON with a digest of itself ([`SealedPlan`]), so each plan has exactly one
 //! text, and a file that was cut or edited is refused. It contains no secret and nothing to
 //! identify one: a hidden value is in it only as an HMAC, and only if there is a key.
 //!
@@ -23,7 +23,7 @@ use serde_json::json;
 
 pub use compare::{Difference, PlanComparison, Sides, Stale};
 pub use content::Recording;
-pub use form::{Declaration, FORMAT, PlanFileKind, SavedPlan, Sealed};
+pub use form::{Declaration, FORMAT, PlanFileKind, SavedPlan, SealedPlan};
 
 use super::Plan;
 use crate::{
@@ -88,7 +88,7 @@ const SAVE_AGAIN_HELP: &str = "save the plan again with `undrift plan -o FILE`";
 
 impl SavedPlan {
     /// The saved form of `plan`, which was made for `containers`.
-    pub fn of(
+    pub fn from_plan(
         plan: &Plan,
         containers: &[Container],
         source: PlanSource,
@@ -121,10 +121,10 @@ impl SavedPlan {
     }
 
     /// Adds its id, and a seal if there is a `key`.
-    pub fn seal(self, key: Option<&DigestKey>) -> Sealed {
+    pub fn seal(self, key: Option<&DigestKey>) -> SealedPlan {
         let id = digest::json_digest(&json!(self));
         let seal = key.map(|key| key.digest(&json!({ "seal": id })));
-        Sealed { plan: self, id, seal }
+        SealedPlan { plan: self, id, seal }
     }
 
     /// True if it contains hidden values; without a key it leaves them out.
@@ -138,7 +138,7 @@ impl SavedPlan {
 
     /// Its steps as plans show them, without requests.
     pub fn shown_steps(&self) -> Vec<diff::Step> {
-        self.steps.iter().filter_map(|step| step.shown().ok()).collect()
+        self.steps.iter().filter_map(|step| step.to_step().ok()).collect()
     }
 
     /// Refuses it for another service, or if it is too old.
@@ -174,7 +174,7 @@ impl SavedPlan {
         let paths: BTreeSet<_> = self.containers.iter().map(|one| one.path.as_str()).collect();
         let mut addresses = BTreeSet::new();
         for step in &self.steps {
-            let shown = step.shown()?;
+            let shown = step.to_step()?;
             if !paths.contains(&*step.path) || !addresses.insert(shown.address) {
                 return Err(damaged_plan());
             }
@@ -186,7 +186,7 @@ impl SavedPlan {
     }
 }
 
-impl Sealed {
+impl SealedPlan {
     /// The text of the file.
     pub fn to_text(&self) -> String {
         file_text(json!(self))
@@ -238,14 +238,14 @@ impl Sealed {
     }
 }
 
-/// The text of a file for `plan`, the JSON form of a [`Sealed`]: first the sort and the version of
+/// The text of a file for `plan`, the JSON form of a [`SealedPlan`]: first the kind and the version of
 /// the file, then its keys in order.
 pub fn file_text(mut plan: Json) -> String {
     let mut take =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
     let (_, version) = (take("undrift"), take("format_version"));
-    let rest = digest::canonical(&plan);
-    format!("{FILE_START}\"format_version\":{version},{}\n", &rest[1..])
+    let plan_json = digest::canonical(&plan);
+    format!("{FILE_START}\"format_version\":{version},{}\n", &plan_json[1..])
 }
 
 /// Checks that `bytes` begin as a saved plan in the present format.

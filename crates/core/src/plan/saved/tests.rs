@@ -55,7 +55,7 @@ fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
     let secrets = Arc::new(secrets.clone());
     let settings = crate::plan::PlanSettings { secrets, ..settings(&[]) };
     let mut plan = Plan::default().with_container_plans();
-    plan.add(container, super::super::container(container, &live, &settings), live);
+    plan.add(container, super::super::plan_container(container, &live, &settings), live);
     plan.into_sorted(&Extent::default())
 }
 
@@ -86,7 +86,7 @@ impl Side {
         Recording { secrets: &self.secrets, key: self.key.as_ref() }
     }
 
-    fn save(&self) -> Sealed {
+    fn save(&self) -> SealedPlan {
         let made = PlanSource {
             made_at: NOW.parse().unwrap(),
             target: "https://x.example".into(),
@@ -96,12 +96,12 @@ impl Side {
             selectors: [vec!["acme/**".into()], Vec::new(), Vec::new()],
         };
         let containers = std::slice::from_ref(&self.container);
-        let saved = SavedPlan::of(&self.plan(), containers, made, self.recording());
+        let saved = SavedPlan::from_plan(&self.plan(), containers, made, self.recording());
         saved.seal(self.key.as_ref())
     }
 
     /// The reasons why `sealed` is stale here.
-    fn against(&self, sealed: &Sealed) -> Vec<String> {
+    fn against(&self, sealed: &SealedPlan) -> Vec<String> {
         let containers = std::slice::from_ref(&self.container);
         let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
         let shown = |stale: &Stale| format!("{}: {}", stale.address, stale.reason);
@@ -118,7 +118,7 @@ fn a_written_file_reads_back_and_matches_the_same_plan() {
     for side in [side(), side().keyed()] {
         let sealed = side.save();
         let text = sealed.to_text();
-        assert_eq!(Sealed::read(text.as_bytes()).unwrap(), sealed);
+        assert_eq!(SealedPlan::read(text.as_bytes()).unwrap(), sealed);
         assert_eq!(side.save().to_text(), text);
         assert_eq!(side.against(&sealed), [""; 0]);
         assert!(sealed.plan.steps.len() > 5, "{text}");
@@ -206,16 +206,16 @@ fn every_changed_byte_is_detected() {
     let original = side.save();
     let text = original.to_text();
     for at in 0..text.len() {
-        assert!(Sealed::read(&text.as_bytes()[..at]).is_err(), "cut at {at}");
+        assert!(SealedPlan::read(&text.as_bytes()[..at]).is_err(), "cut at {at}");
         let mut bytes = text.clone().into_bytes();
         bytes[at] ^= 1 << (at % 8);
-        let Ok(read) = Sealed::read(&bytes) else { continue };
+        let Ok(read) = SealedPlan::read(&bytes) else { continue };
         // Only the seal itself is not in the digest.
         assert_eq!((&read.plan, &read.id), (&original.plan, &original.id), "{at}");
         assert!(read.check_seal(side.key.as_ref()).is_err(), "{at}");
     }
     for other in [format!(" {text}"), format!("{text} "), text.replace(':', ": "), text.repeat(2)] {
-        assert!(Sealed::read(other.as_bytes()).is_err(), "{other}");
+        assert!(SealedPlan::read(other.as_bytes()).is_err(), "{other}");
     }
 }
 
@@ -383,7 +383,7 @@ fn unknown_sections_operations_and_formats_are_refused() {
     for (edit, says) in edits {
         let mut json = json!(side().save());
         edit(&mut json);
-        let read = Sealed::read(resealed(json).as_bytes());
+        let read = SealedPlan::read(resealed(json).as_bytes());
         let unusable = read.and_then(|sealed| sealed.plan.check()).unwrap_err();
         assert!(unusable.to_string().contains(says), "{unusable:?}");
     }
@@ -435,7 +435,7 @@ proptest! {
             }
         }
         prop_assume!(json.is_object());
-        let Ok(edited) = Sealed::read(resealed(json).as_bytes()) else { return Ok(()) };
+        let Ok(edited) = SealedPlan::read(resealed(json).as_bytes()) else { return Ok(()) };
         if edited.plan.check().is_err() {
             return Ok(());
         }
@@ -539,7 +539,7 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
 fn a_file_beyond_the_limit_is_not_parsed() {
     let mut bytes = vec![b' '; usize::try_from(MAX_BYTES).unwrap()];
     for is_larger in [false, true, true] {
-        let unusable = Sealed::read(&bytes).unwrap_err();
+        let unusable = SealedPlan::read(&bytes).unwrap_err();
         assert_eq!(unusable.message.contains("larger than"), is_larger, "{}", bytes.len());
         bytes.push(b' ');
     }

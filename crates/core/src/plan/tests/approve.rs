@@ -211,7 +211,7 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     let mut container =
         testing::container(Scope::Project, "acme/p000", &Json::Null, Unlisted::Report);
     container.lifecycle.previously = vec![testing::former_path("prod/web")];
-    let moves = Moves::of(&[container]);
+    let moves = Moves::from_containers(&[container]);
     for (written, lets) in [
         ("removals:acme/**#hooks", false),
         ("removals:acme/p000#hooks", true),
@@ -235,7 +235,7 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
 fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
     let mut group = testing::container(Scope::Group, "acme", &Json::Null, Unlisted::Report);
     group.lifecycle.previously = vec![testing::former_path("prod")];
-    let moves = Moves::of(&[group]);
+    let moves = Moves::from_containers(&[group]);
     for (path, guard, acknowledged) in [
         ("acme/web/**", Guard::Reach, true),
         ("acme/web", Guard::Visibility, false),

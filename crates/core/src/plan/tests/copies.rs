@@ -57,10 +57,10 @@ fn with_id(raw: &Json, id: u64, more: Json) -> Json {
 /// The plan for one declared entry and the live ones.
 fn planned((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
     let declared = json!({of.section: [declared]});
-    let declared = container_of(of.home.scope, "acme/shop", &declared, Unlisted::Report);
+    let declared = container_of(of.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
     let live = live_container(&declared, &json!({of.section: live}));
     let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
-    container(&declared, &live, &PlanSettings { resend: resend.to_vec(), ..settings })
+    plan_container(&declared, &live, &PlanSettings { resend: resend.to_vec(), ..settings })
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
     live.names.insert_entries("pipeline_schedules", ids);
     live.sections.insert("pipeline_schedule_variables", LiveEntries::Within(Vec::new()));
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert!(plan.problems.is_empty(), "{:?}", plan.problems);
     let sent: Vec<_> =
         plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
@@ -146,9 +146,9 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     // A list of variables that cannot be read does not keep the copy there.
     let unread = LiveEntries::Partial(Cause::new("cut"));
     live.sections.insert("pipeline_schedule_variables", unread);
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (1, 0), "{plan:?}");
     live.sections.insert("pipeline_schedules", LiveEntries::Partial(Cause::new("cut")));
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 2), "{plan:?}");
 }

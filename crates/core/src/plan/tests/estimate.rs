@@ -11,7 +11,7 @@ fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
         let declared =
             Container { path: format!("acme/p{at}").into(), ..shop(sections, Unlisted::Delete) };
         let live = live_container(&declared, live);
-        plan.add(&declared, container(&declared, &live, &settings(&[])), live);
+        plan.add(&declared, plan_container(&declared, &live, &settings(&[])), live);
     }
     plan.into_sorted(&Extent::default())
 }

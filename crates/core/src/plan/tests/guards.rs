@@ -114,7 +114,7 @@ fn removing(projects: usize, each: usize) -> Plan {
         let sections = json!({"variables": entries});
         let declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
         let live = live_container(&declared, &json!({"variables": raw}));
-        plan.add(&declared, container(&declared, &live, &settings(&[])), live);
+        plan.add(&declared, plan_container(&declared, &live, &settings(&[])), live);
     }
     plan.into_sorted(&Extent::default())
 }
@@ -493,7 +493,7 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         let mut live = Live::with_presence(Presence::Missing(target), std::time::Duration::ZERO);
         live.names.insert(NamedObject::Runner, "7", Some(7));
         live.names.insert(NamedObject::Project, "acme/tools", Some(8));
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         assert_eq!(refused(&plan), want, "{sections}");
     }
 }
@@ -514,7 +514,7 @@ fn members(declared: &Json, live: &Json, inherited: Option<InheritedLevels>) -> 
         names,
         ..live_container(&declared, &json!({"members": live}))
     };
-    container(&declared, &live, &settings(&[]))
+    plan_container(&declared, &live, &settings(&[]))
 }
 
 fn member(id: u64, name: &str, level: u8) -> Json {
@@ -629,9 +629,10 @@ fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> 
     let caller_access = Some(CallerAccess { without_shares: Ok(otherwise), groups });
     let mut settings = settings(&[]);
     settings.caller.is_administrator = false;
-    let asking = container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
+    let asking =
+        plan_container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
     assert!(asking.steps.is_empty() || asking.questions == [ExtraFact::CallerAccess]);
-    container(&declared, &Live { names, caller_access, ..live }, &settings)
+    plan_container(&declared, &Live { names, caller_access, ..live }, &settings)
 }
 
 #[test]
@@ -689,7 +690,7 @@ fn lowering_the_level_of_a_directory_group_is_refused() {
         let live = live_container(&declared, &json!({"saml_group_links": live}));
         let mut settings = settings(&[]);
         settings.caller.is_administrator = administrator;
-        let plan = container(&declared, &live, &settings);
+        let plan = plan_container(&declared, &live, &settings);
         let mut found = refused(&plan);
         found.retain(|refusal| refusal.starts_with("own-access"));
         assert_eq!(found, want, "{administrator} {:?}", declared.sections);
@@ -730,6 +731,6 @@ fn in_a_personal_namespace_nothing_is_inherited() {
     if let Presence::Here(_, facts) = &mut live.presence {
         facts.personal_owner = Some(CALLER_ID);
     }
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.questions.len()), (1, 0));
 }

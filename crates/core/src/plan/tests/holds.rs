@@ -22,7 +22,7 @@ fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
         container.lifecycle.previously = vec![testing::former_path(former)];
         container
     };
-    Arc::new(Moves::of(&declared.iter().map(container).collect::<Vec<_>>()))
+    Arc::new(Moves::from_containers(&declared.iter().map(container).collect::<Vec<_>>()))
 }
 
 /// A rename of a held object, or of a group above it, does not escape the hold.
@@ -40,14 +40,14 @@ fn a_hold_also_applies_to_former_paths() {
         ),
     ] {
         let settings = PlanSettings { moves: renamed(moves), ..holding(&[hold]) };
-        let plan_of = container(&declared, &live, &settings);
+        let plan_of = plan_container(&declared, &live, &settings);
         assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
         let mut plan = Plan::default();
         plan.add(&declared, plan_of, live.clone());
         let plan = plan.into_sorted(&Extent::default());
         assert_eq!(settings.holds.unmatched_warnings(&plan, &settings.moves), [], "{hold}");
         let others = PlanSettings { moves: renamed(moves), ..holding(&["acme/other"]) };
-        assert_eq!(container(&declared, &live, &others).steps.len(), 5);
+        assert_eq!(plan_container(&declared, &live, &others).steps.len(), 5);
     }
 }
 
@@ -86,7 +86,7 @@ fn addresses(steps: &[Step]) -> Vec<String> {
 #[test]
 fn every_step_is_either_planned_or_held() {
     let (declared, live) = different();
-    let all = addresses(&container(&declared, &live, &settings(&[])).steps);
+    let all = addresses(&plan_container(&declared, &live, &settings(&[])).steps);
     assert_eq!(all.len(), 5, "{all:?}");
     let hook = all.iter().find(|address| address.contains("#hooks/")).expect("a hook");
     for (holds, held) in [
@@ -102,7 +102,7 @@ fn every_step_is_either_planned_or_held() {
         (&["acme/shop", "**#hooks"], 5),
     ] {
         let settings = holding(holds);
-        let plan = container(&declared, &live, &settings);
+        let plan = plan_container(&declared, &live, &settings);
         assert_eq!(plan.watched.len(), held, "{holds:?}");
         let mut both = addresses(&plan.steps);
         both.extend(addresses(&plan.watched));
@@ -123,7 +123,7 @@ fn held_differences_are_reported_by_container_or_section() {
         (&["acme/shop#variables/*"], &["variables/A@*", "variables/B@*", "variables/C@*"]),
         (&["acme/shop#badges"], &[]),
     ] {
-        let plan = container(&declared, &live, &holding(holds));
+        let plan = plan_container(&declared, &live, &holding(holds));
         let held: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
         assert_eq!(held.len(), named.len(), "{held:?}");
         assert!(held.iter().zip(named).all(|(held, named)| held.ends_with(named)), "{held:?}");
@@ -136,12 +136,12 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
     let refused = |plan: &ContainerPlan| -> Vec<_> {
         plan.refusals.iter().map(|refusal| refusal.address.to_string()).collect()
     };
-    assert_eq!(refused(&container(&declared, &live, &settings(&[]))), ["acme/shop#hooks"]);
+    assert_eq!(refused(&plan_container(&declared, &live, &settings(&[]))), ["acme/shop#hooks"]);
     let settings = holding(&["acme/shop#hooks"]);
-    assert!(refused(&container(&declared, &live, &settings)).is_empty());
+    assert!(refused(&plan_container(&declared, &live, &settings)).is_empty());
     let plan = |settings: &PlanSettings| {
         let mut plan = Plan::default();
-        plan.add(&declared, container(&declared, &live, settings), live.clone());
+        plan.add(&declared, plan_container(&declared, &live, settings), live.clone());
         plan.into_sorted(&Extent::default())
     };
     assert!(plan(&settings).differs(Strictness::Declared), "the rest differs");
@@ -160,7 +160,7 @@ fn a_held_unlisted_entry_is_a_known_difference() {
     let live = live_container(&declared, &json!({"hooks": [{"url": "https://a.example.org"}]}));
     for (holds, differs) in [(&["other"][..], true), (&["acme/shop#hooks"], false)] {
         let mut plan = Plan::default();
-        plan.add(&declared, container(&declared, &live, &holding(holds)), live.clone());
+        plan.add(&declared, plan_container(&declared, &live, &holding(holds)), live.clone());
         assert_eq!(
             plan.into_sorted(&Extent::default()).differs(Strictness::Declared),
             differs,
@@ -180,9 +180,9 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     let facts = Facts { is_archived: true, ..facts };
     let live =
         Live { presence: Presence::Here(target, facts), ..live_container(&declared, &sections) };
-    let opened = container(&declared, &live, &settings(&[]));
+    let opened = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(opened.steps.len(), 2, "{opened:?}");
-    let held = container(&declared, &live, &holding(&["acme/shop#archived"]));
+    let held = plan_container(&declared, &live, &holding(&["acme/shop#archived"]));
     assert!(held.steps.is_empty(), "{held:?}");
     let mut plan = Plan::default();
     plan.add(&declared, held, live);
@@ -209,7 +209,7 @@ fn an_exchange_is_held_as_a_whole() {
         ("acme/shop#integrations/youtrack", &["redmine", "youtrack"]),
         ("acme/shop#integrations/external-wiki", &["external-wiki"]),
     ] {
-        let plan = container(&declared, &live, &holding(&[hold]));
+        let plan = plan_container(&declared, &live, &holding(&[hold]));
         let held: Vec<_> =
             held.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
         assert_eq!(addresses(&plan.watched), held, "{hold}");
@@ -225,7 +225,7 @@ fn a_hold_that_matches_nothing_is_a_warning() {
     let (declared, live) = different();
     let settings = holding(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();
-    plan.add(&declared, container(&declared, &live, &settings), live);
+    plan.add(&declared, plan_container(&declared, &live, &settings), live);
     let idle =
         settings.holds.unmatched_warnings(&plan.into_sorted(&Extent::default()), &settings.moves);
     let idle: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();

@@ -29,7 +29,7 @@ fn a_created_project_meets_its_conditions() {
     let target = Target { id: None, namespace: Some(namespace), ..target(&declared) };
     let live =
         Live { presence: Presence::Missing(target), ..live_container(&declared, &json!({})) };
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     let change = &plan.steps[0].changes[0];
     assert_eq!((&*change.field, &*change.after), ("topics", &Shown::Value(json!(["a"]))));
 }
@@ -50,7 +50,7 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
         },
         {"key": "OLD", "environment_scope": "*", "value": "o"},
     ]});
-    let plan = container(&declared, &live_container(&declared, &live), &settings(&[]));
+    let plan = plan_container(&declared, &live_container(&declared, &live), &settings(&[]));
     let mut touched = steps(&plan);
     touched.sort();
     // Declared entries are managed even if the pattern matches.
@@ -72,7 +72,7 @@ fn a_pattern_for_urls_also_finds_hooks_that_have_a_name() {
         {"id": 2, "url": "https://ci.example.org/b"},
         {"id": 3, "url": "https://chat.example.org", "name": "ci"},
     ]});
-    let plan = container(&declared, &live_container(&declared, &live), &settings(&[]));
+    let plan = plan_container(&declared, &live_container(&declared, &live), &settings(&[]));
     let removed: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(removed, ["acme/shop#hooks/ci@3"]);
 }
@@ -87,11 +87,11 @@ fn a_watched_project_differs_and_has_no_steps() {
         "variables": [{"key": "A", "environment_scope": "*"}, {"key": "B", "environment_scope": "*"}],
     });
     let live = live_container(&declared, &live);
-    let watched = container(&declared, &live, &settings(&[]));
+    let watched = plan_container(&declared, &live, &settings(&[]));
     assert!(watched.steps.is_empty() && watched.refusals.is_empty());
     assert_eq!(watched.watched.len(), 3);
     declared.is_watched = false;
-    let written = container(&declared, &live, &settings(&[]));
+    let written = plan_container(&declared, &live, &settings(&[]));
     assert!(!written.refusals.is_empty(), "a guard looks at what is written");
     let mut plan = Plan::default();
     plan.add(&declared, watched, live);

@@ -45,7 +45,7 @@ pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> PlanSettings {
 
 fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
     let declared = shop(sections, Unlisted::Report);
-    container(
+    plan_container(
         &declared,
         &live_container(&declared, live_sections),
         &settings(&[("A", "from-env-a")]),
@@ -70,7 +70,7 @@ fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
         let path = path(at);
         let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
         let live = live_container(&declared, &json!({"variables": []}));
-        let own = container(&declared, &live, &settings(&[]));
+        let own = plan_container(&declared, &live, &settings(&[]));
         plan.add(&declared, own, live);
     }
     let plan = plan.into_sorted(&Extent::default());
@@ -197,7 +197,7 @@ fn a_known_secret_is_compared_and_never_shown() {
 fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
     let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
     let declared = shop(&variable(true), Unlisted::Report);
-    let plan = container(
+    let plan = plan_container(
         &declared,
         &live_container(&declared, &json!({"variables": []})),
         &settings(&[("A", "short")]),
@@ -227,7 +227,7 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
     ]});
     let run = |unlisted| {
         let declared = shop(&sections, unlisted);
-        let plan = container(&declared, &live_container(&declared, &members), &settings(&[]));
+        let plan = plan_container(&declared, &live_container(&declared, &members), &settings(&[]));
         (
             steps(&plan),
             plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
@@ -257,7 +257,7 @@ fn an_incomplete_list_leads_to_no_step() {
     ] {
         let mut live = live_container(&declared, &json!({}));
         live.sections.insert("variables", collection);
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
         assert_eq!(
             (plan.steps.len(), incomplete),
@@ -277,14 +277,14 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     let target = Target { id: None, namespace, ..target(&declared) };
     let mut live = live_container(&declared, &json!({}));
     live.presence = Presence::Missing(target);
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
     declared.create = CreationPolicy::Allowed(Declared::default());
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
     live.names.insert(NamedObject::User, "bob", Some(9));
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     let want = [
         "Create acme/shop visibility",
         "Create acme/shop#members/bob access_level",
@@ -324,7 +324,7 @@ fn a_moved_project_is_a_problem_that_names_the_new_path() {
     let declared = shop(&json!({}), Unlisted::Report);
     let mut live = live_container(&declared, &json!({}));
     live.presence = Presence::Moved { to: Some("acme/store".into()) };
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(
         (plan.problems[0].code, plan.problems[0].help.as_deref()),
         ("moved-project", Some("write `path: acme/store`"))
@@ -371,7 +371,7 @@ fn a_hook_with_an_unknown_url_is_neither_created_nor_unlisted() {
     let declared = shop(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
     let live =
         live_container(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
     assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing { .. })));
 }
@@ -406,11 +406,11 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
     ] {
         let declared = shop(&sections, Unlisted::Report);
         let live = archived(&declared, &is);
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
         assert!(plan.closed_cause().is_some());
-        let open = container(&declared, &live_container(&declared, &is), &settings(&[]));
+        let open = plan_container(&declared, &live_container(&declared, &is), &settings(&[]));
         assert_eq!(open.closed_cause(), None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
@@ -441,7 +441,7 @@ fn unarchiving_makes_the_other_steps_possible_except_removals() {
     });
     let mut live = archived(&declared, &found);
     live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     let condition = Some("if it differs once it can be read");
     assert_eq!(
         conditions(&plan),
@@ -466,7 +466,7 @@ fn a_section_follows_the_switch_that_it_needs() {
         if !read {
             live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
         }
-        container(&declared, &live, &settings(&[]))
+        plan_container(&declared, &live, &settings(&[]))
     };
     let on = || json!({"builds_access_level": "enabled"});
     let off = || json!({"builds_access_level": "disabled"});
@@ -520,7 +520,7 @@ fn the_default_branch_waits_for_the_first_branch() {
         let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let live = Live::with_presence(Presence::Missing(target), Duration::ZERO);
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let noted = plan.notes.iter().any(|note| {
             matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
         });
@@ -547,7 +547,7 @@ fn unlisted_entries_are_differences_only_by_policy() {
         (Unlisted::Ignore, 0, false, false),
     ] {
         let declared = shop(&sections, unlisted);
-        let plan = container(&declared, &live_container(&declared, &members), &settings(&[]));
+        let plan = plan_container(&declared, &live_container(&declared, &members), &settings(&[]));
         assert_eq!(plan.steps.len(), 0);
         let whole = Plan::for_test(plan.findings, 1);
         let found = (
@@ -595,7 +595,8 @@ fn a_snapshot_never_advises_a_creation() {
         let live = Live::with_presence(presence, Duration::ZERO);
         for is_offline in [false, true] {
             let settings = PlanSettings { is_offline, ..settings(&[]) };
-            let help = container(&declared, &live, &settings).problems[0].help.clone().unwrap();
+            let help =
+                plan_container(&declared, &live, &settings).problems[0].help.clone().unwrap();
             assert_eq!(help.contains("create: true"), !is_offline, "{help}");
             assert_eq!(help.contains("renamed"), is_offline, "{help}");
         }
@@ -607,7 +608,8 @@ fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
     declared.create = CreationPolicy::Unselected { imports_contents: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
-    let plan = container(&declared, &Live::with_presence(presence, Duration::ZERO), &settings(&[]));
+    let plan =
+        plan_container(&declared, &Live::with_presence(presence, Duration::ZERO), &settings(&[]));
     let problem = &plan.problems[0];
     assert_eq!(
         (problem.code, problem.help.as_deref(), problem.is_missing()),
@@ -635,14 +637,14 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
             let facts = declared.read_facts(&raw(status));
             let mut live = live_container(&declared, &json!({"variables": []}));
             live.presence = Presence::Here(target(&declared), facts);
-            container(&declared, &live, &settings(&[]))
+            plan_container(&declared, &live, &settings(&[]))
         };
         assert_eq!(planned("finished").steps.len(), 1);
         let (running, failed) = (planned("started"), planned("failed"));
         let none = usize::from(!arrives);
         assert_eq!((running.steps.len(), failed.steps.len()), (none, none), "{arrives}");
         assert_eq!(running.incomplete.len() + failed.problems.len(), 2 * usize::from(arrives));
-        assert_eq!(running.arrival().is_some(), arrives);
+        assert_eq!(running.import_state().is_some(), arrives);
         if arrives {
             let problem = &failed.problems[0];
             assert_eq!(problem.code, "import-failed");
@@ -672,7 +674,7 @@ fn a_group_is_planned_like_a_project() {
     );
     let mut settings = settings(&[]);
     settings.limits = Limits { count: 5, share: 1.0 };
-    let plan = container(&declared, &live, &settings);
+    let plan = plan_container(&declared, &live, &settings);
     assert_eq!(
         steps(&plan),
         [
@@ -690,13 +692,13 @@ fn a_group_is_planned_like_a_project() {
     assert_eq!((whole.groups, whole.projects), (1, 0));
 
     live.presence = Presence::Missing(Target { id: None, ..target(&declared) });
-    let plan = container(&declared, &live, &settings);
+    let plan = plan_container(&declared, &live, &settings);
     assert_eq!(
         (plan.problems[0].code, &*plan.problems[0].message, plan.problems[0].is_missing()),
         ("missing-group", "the group `acme` does not exist, or the token cannot see it", true)
     );
     live.presence = Presence::Moved { to: Some("acme2".into()) };
-    assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");
+    assert_eq!(plan_container(&declared, &live, &settings).problems[0].code, "moved-group");
 }
 
 /// A project marked for deletion is restored, if allowed, before anything else in it changes.
@@ -709,13 +711,13 @@ fn a_project_marked_for_deletion_is_restored() {
         let mut live = live_container(&declared, &bob);
         let Presence::Here(_, facts) = &mut live.presence else { unreachable!() };
         facts.deletion_mark = Some(Some("2026-01-31".to_owned()));
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let member = format!("Update {path}#members/bob access_level");
         assert_eq!(steps(&plan), [format!("Update {path} state"), member]);
         assert_eq!(&*plan.steps[1].after[0].address.to_string(), path);
         let mut settings = settings(&[]);
         settings.caller.is_administrator = false;
-        let plan = container(&declared, &live, &settings);
+        let plan = plan_container(&declared, &live, &settings);
         assert_eq!(
             (plan.steps.len(), &*plan.problems[0].message),
             (0, &*format!("the {} `{path}` is marked for deletion since 2026-01-31", scope.noun()))
@@ -738,8 +740,11 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
         "push_rule": {"id": 1, "commit_message_regex": "^a"},
     });
     let declared = shop(&sections, Unlisted::Report);
-    let plan =
-        container(&declared, &live_container(&declared, &found), &settings(&[("A", "from-env-a")]));
+    let plan = plan_container(
+        &declared,
+        &live_container(&declared, &found),
+        &settings(&[("A", "from-env-a")]),
+    );
     assert_eq!(plan.steps.len(), 4);
     let done = json!({
         "settings": {"merge_method": "ff"},
@@ -756,8 +761,11 @@ fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
     let (declared, done, plan) = planned_everything();
     let mut live = live_container(&declared, &done);
     change(&mut live);
-    let now = container(&declared, &live, &settings(&[("A", "from-env-a")]));
-    plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.to_string())).collect()
+    let now = plan_container(&declared, &live, &settings(&[("A", "from-env-a")]));
+    plan.steps
+        .iter()
+        .map(|step| now.unconfirmed_cause(step).map(|doubt| doubt.to_string()))
+        .collect()
 }
 
 #[test]
@@ -819,9 +827,9 @@ fn a_write_only_field_is_not_verifiable() {
     let live = live_container(&declared, &done);
     let mut settings = settings(&[("A", "from-env-a")]);
     settings.resend = vec![Selector::parse("**#hooks").unwrap()];
-    let resent = container(&declared, &live, &settings);
+    let resent = plan_container(&declared, &live, &settings);
     settings.resend = Vec::new();
-    let now = container(&declared, &live, &settings);
+    let now = plan_container(&declared, &live, &settings);
     assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
     assert_eq!(now.unverifiable_fields(&resent.steps[0]), ["token"]);
     assert!(
@@ -841,7 +849,7 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
         );
         change(&mut live);
         let mut plan = Plan::default();
-        let planned = container(&declared, &live, &settings(&[]));
+        let planned = plan_container(&declared, &live, &settings(&[]));
         let last = planned.steps.last().map(|step| step.effects.clone());
         assert_eq!(last, Some(vec![Effect::takes(Capability::Writable)]), "it comes last");
         plan.add(&declared, planned, live);
@@ -871,7 +879,7 @@ fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     };
     let mut live = Live::with_presence(Presence::Missing(target), Duration::ZERO);
     live.sections.insert("members", LiveEntries::Unreadable("answered 403".into()));
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(
         steps(&plan),
         ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
@@ -951,7 +959,7 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
     let plan = |more| {
         let mut live = live_container(&declared, &shared_and_ruled(more));
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
-        container(&declared, &live, &settings(&[]))
+        plan_container(&declared, &live, &settings(&[]))
     };
     let whole = plan(json!({"code_owner_approval_required": true}));
     let conditions: Vec<_> = whole.steps.iter().map(|step| step.possible.is_some()).collect();
@@ -1001,7 +1009,7 @@ fn planning_time_grows_linearly_with_entries() {
         // Half of the hooks change, half are created, and unlisted ones are removed.
         let declared = shop(&json!({"hooks": declared}), Unlisted::Delete);
         let live = live_container(&declared, &json!({"hooks": hooks(n / 2, false)}));
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         assert_eq!(plan.steps.len(), n + n / 2);
     });
 }
@@ -1034,7 +1042,7 @@ fn a_doubt_concerns_its_own_object_only() {
     ] {
         let (action, none) = (Action::Update, Vec::new);
         let step = Step::new(Scope::Project, address(entry), action, origin(1), none(), Vec::new());
-        let doubt = plan.doubt(&step).map(|doubt| doubt.to_string());
+        let doubt = plan.unconfirmed_cause(&step).map(|doubt| doubt.to_string());
         assert_eq!(doubt.as_deref(), expected, "{entry}");
     }
 }
@@ -1060,7 +1068,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
     let marked = Some("marked for deletion");
     for (policy, fails) in [(Unlisted::Report, false), (Unlisted::Fail, true)] {
         declared.lifecycle.unlisted_projects = Some(Sourced { value: policy, origin: origin(3) });
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let found: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         let expected = [None, Some("archived"), marked, marked].map(|state| match fails {
             true => Reason::UndeclaredFails { state },
@@ -1070,7 +1078,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
     }
     // What the run excludes counts neither as declared nor as undeclared.
     declared.lifecycle.excluded_projects = vec![Selector::parse("ACME/[bc]").unwrap()];
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
     assert_eq!(found, ["acme/a", "acme/d"]);
 }
@@ -1102,7 +1110,7 @@ fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
         let declared = shop(&sections, Unlisted::Report);
         let mut live = live_container(&declared, &json!({"shares": [], "protected_branches": []}));
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes, if is_low { vec!["low-share"] } else { vec![] });
         assert_eq!(plan.steps.len(), if is_low { 1 } else { 2 }, "{plan:?}");
@@ -1127,7 +1135,7 @@ fn only_fields_that_name_users_make_a_removed_member_a_problem() {
         live.names.insert(NamedObject::User, "maintainer", Some(3));
         live.names.insert(NamedObject::Group, "maintainer", Some(4));
         live.levels_above = Some(std::sync::Arc::new([(1, 50)].into()));
-        let plan = container(&declared, &live, &settings(&[]));
+        let plan = plan_container(&declared, &live, &settings(&[]));
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes.contains(&"low-share"), is_named, "{row}: {plan:?}");
     }

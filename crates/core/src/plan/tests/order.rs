@@ -74,7 +74,7 @@ fn entries_of_a_feature_that_another_one_replaces_are_planned() {
         live_container(&declared, &json!({"labels": [], "settings": settings([on, off])}));
     let Presence::Here(_, facts) = &mut live.presence else { panic!() };
     facts.disabled_settings.insert("merge_requests_access_level".into());
-    let plan = container(&declared, &live, &super::settings(&[]));
+    let plan = plan_container(&declared, &live, &super::settings(&[]));
     let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(addresses, ["acme/shop#settings", "acme/shop#labels/bug"]);
 }

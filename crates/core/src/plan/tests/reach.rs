@@ -19,7 +19,7 @@ fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
         declared.including_glob = (i > 0).then(|| "acme/**".into());
         let method = if i <= changed { "merge" } else { "ff" };
         let live = live_container(&declared, &json!({"settings": {"merge_method": method}}));
-        plan.add(&declared, container(&declared, &live, &settings(&[])), live);
+        plan.add(&declared, plan_container(&declared, &live, &settings(&[])), live);
     }
     plan.into_sorted(extent)
 }
@@ -163,7 +163,7 @@ fn a_vanished_included_project_is_a_note() {
             Live::with_presence(Presence::NoNamespace("acme".to_owned()), at),
             Live::with_presence(Presence::Moved { to: None }, at),
         ]
-        .map(|live| container(declared, &live, &settings(&[])))
+        .map(|live| plan_container(declared, &live, &settings(&[])))
     };
     assert!(gone(&declared).iter().all(|plan| plan.problems.len() == 1));
     declared.including_glob = Some("acme/**".into());
@@ -175,7 +175,7 @@ fn a_vanished_included_project_is_a_note() {
     let mut live = live_container(&declared, &json!({"settings": {"merge_method": "merge"}}));
     let Presence::Here(_, facts) = &mut live.presence else { panic!() };
     facts.deletion_mark = Some(None);
-    let plan = container(&declared, &live, &settings(&[]));
+    let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.notes.len()), (0, 1), "it is not restored");
 }
 

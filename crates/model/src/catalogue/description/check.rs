@@ -189,8 +189,8 @@ impl DescriptionCheck<'_> {
             _ if field.read == Readback::Never => Some("that responses leave out"),
             _ if field.nullable => Some("that may be null"),
             _ => {
-                let is_of_one_scope = field.available.scope().is_some();
-                (is_of_one_scope && self.fields_named(field.name).count() < 2)
+                let has_one_scope = field.available.scope().is_some();
+                (has_one_scope && self.fields_named(field.name).count() < 2)
                     .then_some("that only one scope has")
             }
         }
@@ -325,7 +325,7 @@ impl DescriptionCheck<'_> {
         if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
             return self.report(format!("{at}/valid/size"), "negative_length");
         }
-        let property = kind::property(Box::leak(Box::new(field.clone())));
+        let property = kind::field_schema(Box::leak(Box::new(field.clone())));
         let Ok(validator) = jsonschema::validator_for(&property) else {
             return self.report(format!("{at}/valid/pattern"), "no_expression");
         };
@@ -364,8 +364,8 @@ impl DescriptionCheck<'_> {
             } else {
                 self.check_addressing(&at, &path);
                 if let Some((name, about)) = self.reject_home(&path, &operations) {
-                    let is_of_noun = name == "operation_twice";
-                    self.report_about(if is_of_noun { "noun" } else { &at }, name, about);
+                    let is_noun_fault = name == "operation_twice";
+                    self.report_about(if is_noun_fault { "noun" } else { &at }, name, about);
                 }
             }
         }
@@ -408,7 +408,7 @@ impl DescriptionCheck<'_> {
             .iter()
             .filter(|row| path.shares_first_name_with(row))
             .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
-        let ids: Vec<_> = collection::ids(path.scope, self.description.noun).collect();
+        let ids: Vec<_> = collection::operation_ids(path.scope, self.description.noun).collect();
         match overlapping.next() {
             Some(other) => Some(("path_twice", other.path)),
             None if names_any("contents") => Some(("contents", "")),

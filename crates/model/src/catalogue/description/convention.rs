@@ -18,28 +18,28 @@ use crate::{
     value::Json,
 };
 
-/// Sets the operations of `home`, at `path`, and returns those that only it has.
+/// Sets the operations of `home` at `path`, and returns those that no other kind has.
 pub(super) fn derive_operations(
     kind: &Kind,
-    home: &mut ScopedKind,
+    scoped_kind: &mut ScopedKind,
     path: &EntryPath,
     parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
-    let derived = ConventionalObject { kind, home, path, parents }.operations();
+    let derived = ConventionalObject { kind, scoped_kind, path, parents }.operations();
     let is_shared = parents.is_some_and(|parents| parents.get.is_some());
     let reads = [derived.list, derived.get].into_iter().flatten().filter(|_| !is_shared);
     let create = derived.create.filter(|op| Some(*op) != derived.edit);
-    let act = derived.others.first().copied();
-    let writes = [create, derived.edit, act, derived.delete].into_iter().flatten();
-    let all = reads.map(AnyOp::Read).chain(writes.map(AnyOp::Write)).collect();
-    home.operations = derived;
-    all
+    let action_operation = derived.others.first().copied();
+    let writes = [create, derived.edit, action_operation, derived.delete].into_iter().flatten();
+    let new_operations = reads.map(AnyOp::Read).chain(writes.map(AnyOp::Write)).collect();
+    scoped_kind.operations = derived;
+    new_operations
 }
 
 /// A collection, or a single object.
 struct ConventionalObject<'k> {
     kind: &'k Kind,
-    home: &'k ScopedKind,
+    scoped_kind: &'k ScopedKind,
     path: &'k EntryPath,
     parents: Option<ParentCollection>,
 }
@@ -84,7 +84,12 @@ impl ConventionalObject<'_> {
         let row = self.row("list", Method::Get, ResponseBody::List, query);
         let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
         let unpaged = self.has_trait(CollectionTrait::ListsWithoutPages);
-        read_operation(Operation { parameters, unpaged, empty_as: self.home.empty_as, ..row })
+        read_operation(Operation {
+            parameters,
+            unpaged,
+            empty_as: self.scoped_kind.empty_as,
+            ..row
+        })
     }
 
     fn create(&self) -> Op<Write> {
@@ -151,28 +156,30 @@ impl ConventionalObject<'_> {
             let about = String::leak(format!("The id of the {}.", parents.section.noun));
             Parameter::new(ParameterLocation::Path, parents.parent.argument, Type::Integer, about)
         });
-        let is_of_entry = !["list", "create"].contains(&verb);
-        let argument = path.argument.filter(|_| is_of_entry);
+        let has_entry_argument = !["list", "create"].contains(&verb);
+        let argument = path.argument.filter(|_| has_entry_argument);
         let entry = argument.map(|argument| {
             let field = make::response_field(kind, argument);
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
             Parameter::new(ParameterLocation::Path, argument, Type::IdOrName, about)
         });
-        let named = parent_parameter
+        let path_parameters = parent_parameter
             .into_iter()
             .chain(entry)
             .map(|parameter| Parameter { required: true, ..parameter });
-        let parameters =
-            vec![List::Named(path.scope.noun()), leaked_parameters(named.chain(other_parameters))];
+        let parameters = vec![
+            List::Named(path.scope.noun()),
+            leaked_parameters(path_parameters.chain(other_parameters)),
+        ];
         let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {
-            id: collection::id(path.scope, kind.noun, verb).leak(),
+            id: collection::operation_id(path.scope, kind.noun, verb).leak(),
             path: (path.collection() + &end).leak(),
             purpose: format!("{verb} {}", self.purpose_object(verb)).leak(),
             answer,
             parameters: parameters.leak(),
-            tier: self.home.available.tier,
-            since: self.home.available.since,
+            tier: self.scoped_kind.available.tier,
+            since: self.scoped_kind.available.since,
             denies_with_401: self.has_trait(CollectionTrait::DeniesWith401),
             ..Operation::usual(method)
         }

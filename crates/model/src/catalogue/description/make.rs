@@ -1,7 +1,7 @@
-//! What follows from a description once it is read: the scope of each home, its operations, where its
-//! entries are and what addresses them, and the rules.
+//! Completes a kind after its description was read: the scopes, the operations, the source of its
+//! live entries, the fields that address them, and the rules.
 //!
-//! A kind lives as long as the program and is made once.
+//! Each kind is made once and lives as long as the program.
 
 use super::{DescribedKind, convention};
 use crate::{
@@ -13,65 +13,69 @@ use crate::{
     },
     operation::{
         Op, Read,
-        collection::{EntryPath, NoPath},
+        collection::{EntryPath, EntryPathError},
     },
     page::Rows,
 };
 
-/// Makes the kind. Only the paths are checked. `registry` has the parent section.
+/// Completes `kind`. Checks only the paths. `registry` must contain the parent section.
 ///
 /// # Errors
-/// If a path is not that of a collection.
-pub(super) fn make(mut kind: Kind, registry: &Registry) -> Result<DescribedKind, NoPath> {
+/// If a path is not the path of a collection.
+pub(super) fn make_kind(
+    mut kind: Kind,
+    registry: &Registry,
+) -> Result<DescribedKind, EntryPathError> {
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::with_implied_parts).collect();
     let required_fields = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
     kind.required = required_fields.map(|field| field.name).collect::<Vec<_>>().leak();
-    let mut homes = std::mem::take(&mut kind.homes);
-    for home in &mut homes {
-        let is_of_group = home.path.starts_with("/groups/");
-        home.scope = if is_of_group { Scope::Group } else { Scope::Project };
-        // Only the operations of the table are for the container itself.
-        let path = match home.path {
+    let mut scoped_kinds = std::mem::take(&mut kind.homes);
+    for scoped_kind in &mut scoped_kinds {
+        let is_group_path = scoped_kind.path.starts_with("/groups/");
+        scoped_kind.scope = if is_group_path { Scope::Group } else { Scope::Project };
+        // Operations on the container itself are only in the table.
+        let path = match scoped_kind.path {
             "/groups/:id" | "/projects/:id" => None,
             path => Some(EntryPath::parse(path)?),
         };
         let mut parents = None;
         match &path {
-            Some(path) if home.operations == Operations::default() => {
-                parents = find_parents(&kind, home, path, registry)?;
-                operations.extend(convention::derive_operations(&kind, home, path, parents));
+            Some(path) if scoped_kind.operations == Operations::default() => {
+                parents = find_parents(&kind, scoped_kind, path, registry)?;
+                operations.extend(convention::derive_operations(&kind, scoped_kind, path, parents));
             }
-            _ => sort_operations(&kind, &mut home.operations),
+            _ => sort_operations(&kind, &mut scoped_kind.operations),
         }
-        derive_home(&kind, home, path.as_ref(), parents);
+        derive_scoped_kind(&kind, scoped_kind, path.as_ref(), parents);
     }
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
     }
     kind.rules_in_rust =
         kind.hooks.map(|name| catalogue::rules(name).expect("a test reads every file"));
-    kind.homes = homes;
+    kind.homes = scoped_kinds;
     Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }
 
-/// Sorts the operations of the table by what the kind does with them.
+/// Assigns the operations from the table to their uses in this kind.
 fn sort_operations(kind: &Kind, operations: &mut Operations) {
     match kind.shape {
-        // The rules choose what creates, moves and removes a container.
+        // The rules in Rust choose between the requests that create, move and remove a container.
         Shape::Container => {
-            let all = [operations.create.take(), operations.edit.take(), operations.delete.take()];
-            operations.others.splice(..0, all.into_iter().flatten());
+            let write_operations =
+                [operations.create.take(), operations.edit.take(), operations.delete.take()];
+            operations.others.splice(..0, write_operations.into_iter().flatten());
         }
         Shape::Switch => operations.others.extend(operations.create.take()),
-        // One request does both.
+        // One request creates and edits.
         _ if kind.create == Create::Put => operations.create = operations.edit,
         Shape::Mapping => operations.edit = operations.edit.or(operations.create),
         Shape::List => {}
     }
 }
 
-/// The parents of a collection, their section, and the request for one of them.
+/// The parent of a nested collection, its section, and the request that reads one parent entry.
 #[derive(Clone, Copy)]
 pub(super) struct ParentCollection {
     pub(super) parent: &'static Parent,
@@ -79,95 +83,100 @@ pub(super) struct ParentCollection {
     pub(super) get: Option<Op<Read>>,
 }
 
-/// The parents of the entries at `path`, if they have parents.
+/// The parent collection of the entries at `path`, if the path has one.
 ///
 /// # Errors
-/// If the path does not start with that of a section, or if nothing names the parent.
+/// If the path does not start with the path of a section, or if no field names the parent.
 pub(super) fn find_parents(
     kind: &Kind,
-    home: &ScopedKind,
+    scoped_kind: &ScopedKind,
     path: &EntryPath,
     registry: &Registry,
-) -> Result<Option<ParentCollection>, NoPath> {
-    let Some((above, argument)) = path.parent() else { return Ok(None) };
+) -> Result<Option<ParentCollection>, EntryPathError> {
+    let Some((parent_path, argument)) = path.parent() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section = sections
-        .find(|section| matches!(section.home.place, ReadSource::List(list) if list.row().path == above))
+        .find(|section| matches!(section.scoped_kind.place, ReadSource::List(list) if list.row().path == parent_path))
         .ok_or("must start with that of a section, for the parent entry")?;
-    let is_id = |handle: &AddressKey| {
-        handle.field == "id"
-            && matches!(handle.location, AddressKeyIn::Path(name) if name == argument)
+    let is_id_in_path = |key: &AddressKey| {
+        key.field == "id" && matches!(key.location, AddressKeyIn::Path(name) if name == argument)
     };
-    if section.home.operations.edit.is_none() || !section.home.handle.iter().any(is_id) {
+    if section.scoped_kind.operations.edit.is_none()
+        || !section.scoped_kind.handle.iter().any(is_id_in_path)
+    {
         return Err("must be below entries that keep an id in their paths, under the same name");
     }
     let [field, _, ..] = *kind.identity else {
         return Err("has a parent entry, so `identity` must name it first, and another field");
     };
-    let one = registry.find_get(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
-    if one.is_none() && home.within.is_some() {
+    let get_parent = registry
+        .find_get(&format!("{parent_path}/:{argument}"))
+        .filter(|_| scoped_kind.within.is_some());
+    if get_parent.is_none() && scoped_kind.within.is_some() {
         return Err("must be below entries that are read one by one");
     }
     let parent = Parent { section: section.section, field, argument };
-    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get: one }))
+    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get: get_parent }))
 }
 
-/// Resolves what follows from the keys of `home` and from its operations.
-fn derive_home(
+/// Sets the fields of `home` that are derived from its keys and operations.
+fn derive_scoped_kind(
     kind: &Kind,
-    home: &mut ScopedKind,
+    scoped_kind: &mut ScopedKind,
     path: Option<&EntryPath>,
     parents: Option<ParentCollection>,
 ) {
-    home.place = match (kind.shape, home.operations.list, home.operations.get) {
+    scoped_kind.place = match (kind.shape, scoped_kind.operations.list, scoped_kind.operations.get)
+    {
         (Shape::Container, ..) => ReadSource::Container,
         (Shape::List, Some(list), _) => ReadSource::List(list),
         (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
-        _ => match (home.within, home.sign) {
+        _ => match (scoped_kind.within, scoped_kind.sign) {
             (Some(field), Some(sign)) => ReadSource::ObjectField { field, sign },
             (Some(field), None) => ReadSource::ListField(field),
             (None, _) => ReadSource::Object,
         },
     };
-    home.parent = parents.map(|parents| parents.parent);
-    home.query = path.map(|path| path.list_query.clone()).unwrap_or_default();
-    home.names_people = kind
+    scoped_kind.parent = parents.map(|parents| parents.parent);
+    scoped_kind.query = path.map(|path| path.list_query.clone()).unwrap_or_default();
+    scoped_kind.names_people = kind
         .fields
         .iter()
-        .any(|field| field.available.exists_in(home.scope) && requires_members(field))
-        || parents.is_some_and(|parents| parents.section.home.names_people);
-    if home.closed_by.is_empty()
+        .any(|field| field.available.exists_in(scoped_kind.scope) && requires_members(field))
+        || parents.is_some_and(|parents| parents.section.scoped_kind.names_people);
+    if scoped_kind.closed_by.is_empty()
         && let Some(parents) = parents
     {
-        home.closed_by.clone_from(&parents.section.home.closed_by);
+        scoped_kind.closed_by.clone_from(&parents.section.scoped_kind.closed_by);
     }
-    resolve_addresses(kind, home, path);
+    resolve_addresses(kind, scoped_kind, path);
 }
 
 /// Resolves what addresses an entry of `home`, and the keys that each row of its list must have.
 fn resolve_addresses(kind: &Kind, home: &mut ScopedKind, path: Option<&EntryPath>) {
     let argument = path.and_then(|path| path.argument);
-    let addressed = argument.map(|argument| {
-        let added = home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
-        let place = match added {
+    let address_key = argument.map(|argument| {
+        let delete_without_argument =
+            home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
+        let location = match delete_without_argument {
             Some(_) => AddressKeyIn::Added(argument),
             None => AddressKeyIn::Path(argument),
         };
-        AddressKey { field: response_field(kind, argument), location: place }
+        AddressKey { field: response_field(kind, argument), location }
     });
-    let by_query: Vec<_> =
+    let query_keys: Vec<_> =
         path.map(|path| path.address_query.iter()).into_iter().flatten().collect();
-    let is_named = addressed.is_some_and(|key| key.field != "id" && kind.keys.contains(&"id"));
-    home.handle = addressed
+    let needs_id = address_key.is_some_and(|key| key.field != "id" && kind.keys.contains(&"id"));
+    home.handle = address_key
         .into_iter()
-        .chain(by_query.iter().map(|(name, field)| AddressKey::query(field, name)))
-        .chain(is_named.then_some(AddressKey::NAMED))
+        .chain(query_keys.iter().map(|(name, field)| AddressKey::query(field, name)))
+        .chain(needs_id.then_some(AddressKey::NAMED))
         .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
     let here = kind.fields.iter().filter(|field| field.available.exists_in(home.scope));
-    // A row of the list must have these fields; without them it counts as not read. A runner may
-    // have no description.
-    let named = here
+    // A row of the list without one of these fields counts as not read. Runners are an exception:
+    // they may have no description.
+    let required_names = here
         .filter(|field| {
             (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)
@@ -175,24 +184,24 @@ fn resolve_addresses(kind: &Kind, home: &mut ScopedKind, path: Option<&EntryPath
                 || (requires_members(field) && is_available_with(field, home))
         })
         .filter_map(Field::live_name);
-    let shown =
+    let condition_fields =
         home.inherited.iter().filter(|condition| condition.is_not).map(|condition| condition.field);
-    // The entries that only the query addresses may lack a part of it.
-    let addressing = addressed
-        .iter()
-        .flat_map(|key| std::iter::once(key.field).chain(by_query.iter().map(|(_, field)| *field)));
+    // Entries that are addressed only by the query may lack some of these fields.
+    let addressing_fields = address_key.iter().flat_map(|key| {
+        std::iter::once(key.field).chain(query_keys.iter().map(|(_, field)| *field))
+    });
     home.rows = Rows {
-        keys: given_or_derived(kind.keys, addressing),
-        other_keys: given_or_derived(kind.shows, named.chain(shown)),
+        keys: given_or_derived(kind.keys, addressing_fields),
+        other_keys: given_or_derived(kind.shows, required_names.chain(condition_fields)),
     };
 }
 
-/// The names that a description gives, or else those that follow.
+/// The names in the description, or `others` if it has none.
 fn given_or_derived(
     given_names: &'static [&'static str],
-    others: impl Iterator<Item = &'static str>,
+    derived_names: impl Iterator<Item = &'static str>,
 ) -> &'static [&'static str] {
-    if given_names.is_empty() { others.collect::<Vec<_>>().leak() } else { given_names }
+    if given_names.is_empty() { derived_names.collect::<Vec<_>>().leak() } else { given_names }
 }
 
 /// True if the users and groups that the field names need access.
@@ -209,7 +218,7 @@ fn has_argument(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part.strip_prefix(':') == Some(name))
 }
 
-/// The response field that the argument `name` of a path contains.
+/// The response field whose value is the argument `name` of the path.
 pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
     let field = kind.fields.iter().find(|field| field.name == name);
     match field.and_then(Field::live_name) {
@@ -220,8 +229,8 @@ pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
 }
 
 /// True if every release and licence that has `home` also has `field`.
-fn is_available_with(field: &Field, home: &ScopedKind) -> bool {
-    let since = field.available.since.or(home.available.since);
-    field.available.tier <= home.available.tier
+fn is_available_with(field: &Field, scoped_kind: &ScopedKind) -> bool {
+    let since = field.available.since.or(scoped_kind.available.since);
+    field.available.tier <= scoped_kind.available.tier
         && since.is_none_or(|since| !since.is_after_reference())
 }

@@ -44,7 +44,7 @@ impl DescribedKind {
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(kind, registry).map_err(|why| vec![fault::fault("homes", "no_path", why)])
+        make::make_kind(kind, registry).map_err(|why| vec![fault::fault("homes", "no_path", why)])
     }
 }
 
@@ -65,7 +65,7 @@ fn read() -> Vec<Kind> {
 /// The kinds of undrift's own, in their order.
 pub(super) fn built_in() -> Registry {
     read().into_iter().fold(Registry::default(), |registry, kind| {
-        let made = make::make(kind, &registry);
+        let made = make::make_kind(kind, &registry);
         registry.with_kind(made.expect("every file describes a kind, as a test holds"))
     })
 }

@@ -17,7 +17,7 @@ impl Kind {
 }
 
 impl KindRules for Kind {
-    fn check(&self, declared: &Fields, _written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));

@@ -86,7 +86,7 @@ fn every_file_of_undrifts_own_describes_a_kind() {
         };
         faults.retain(|fault| !is_seen(&fault.message) && kind.hooks.is_none());
         assert_eq!(faults, []);
-        let made = make::make(kind, &known).unwrap();
+        let made = make::make_kind(kind, &known).unwrap();
         known.with_kind(made)
     };
     let all = super::read().into_iter().fold(Registry::default(), with);
@@ -143,7 +143,7 @@ fn the_effect_of_a_request_follows_from_its_operation() {
         assert_eq!(is_read, op.row().method == Method::Get, "{}", op.row().id);
         assert!(op.row().path.contains("/:id/"), "{}", op.row().path);
     }
-    let home = in_scope(&toys, Scope::Project).home;
+    let home = in_scope(&toys, Scope::Project).scoped_kind;
     let (create, edit) = (home.operations.create.unwrap(), home.operations.edit.unwrap());
     assert_eq!((create.row().again, create.row().shows), (RetrySafety::Refused, true));
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
@@ -156,7 +156,7 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     assert!(
         home.is_inherited(&object(json!({"owner": "group"}))) && home.is_inherited(&Object::new())
     );
-    assert!(!in_scope(&toys, Scope::Group).home.is_inherited(&Object::new()));
+    assert!(!in_scope(&toys, Scope::Group).scoped_kind.is_inherited(&Object::new()));
 }
 
 /// A collection without anything special.
@@ -193,13 +193,13 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
             "write group-odd-badge-delete DELETE /groups/:id/odd_badges/:badge_id: delete a group's odd badge",
         ]
     );
-    let made_of = &in_scope(&badges, Scope::Group).home.operations;
+    let made_of = &in_scope(&badges, Scope::Group).scoped_kind.operations;
     assert_eq!(made_of.create.unwrap().row().again, RetrySafety::Second);
     assert!(made_of.create.unwrap().row().shows && !made_of.delete.unwrap().row().shows);
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
     let only_added = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
     let made = made(&only_added.replace("/groups/", "/projects/"));
-    let create = in_scope(&made, Scope::Project).home.operations.create.unwrap().row();
+    let create = in_scope(&made, Scope::Project).scoped_kind.operations.create.unwrap().row();
     assert_eq!((made.operations.len(), create.again), (4, RetrySafety::Refused));
     assert_eq!(create.id, "odd-badge-create");
 }
@@ -291,7 +291,7 @@ homes: [{path: '/projects/:id/gates/:gate_id'}]
 ";
     let gates = made(text);
     let of = in_scope(&gates, Scope::Project);
-    assert!(of.home.operations.edit.is_none() && of.allows_duplicates());
+    assert!(of.scoped_kind.operations.edit.is_none() && of.allows_duplicates());
     assert_eq!(gates.operations.len(), 4, "no edit");
     let declared = testing::fields(json!({"name": "east", "height": 3}));
     let calls =
@@ -352,8 +352,8 @@ fn grants_change_row_by_row_and_are_guarded() {
     let found = crate::kind::find_weaker_protections(&[(**before).clone()], &[(**after).clone()]);
     let how: Vec<_> = found.iter().map(|weaker| &*weaker.description).collect();
     assert_eq!(how, ["let more people deploy"]);
-    assert!(of.home.names_people);
-    assert_eq!(of.home.rows.other_keys, ["name", "deploy_access_levels"]);
+    assert!(of.scoped_kind.names_people);
+    assert_eq!(of.scoped_kind.rows.other_keys, ["name", "deploy_access_levels"]);
 }
 
 #[test]
@@ -845,14 +845,17 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
     ] {
         let parts = describe(&text, &known, &[]).unwrap();
         let of = in_scope(&parts, Scope::Project);
-        let parent = of.home.parent.unwrap();
+        let parent = of.scoped_kind.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
-        assert_eq!(of.home.within, text.contains("in: parts").then_some("parts"));
-        let ReadSource::List(read) = of.home.place else { panic!("it is read") };
+        assert_eq!(of.scoped_kind.within, text.contains("in: parts").then_some("parts"));
+        let ReadSource::List(read) = of.scoped_kind.place else { panic!("it is read") };
         assert_eq!((read.row().path, parts.operations.len()), (list, all));
-        let handles: Vec<_> = of.home.handle.iter().map(|handle| handle.field).collect();
+        let handles: Vec<_> = of.scoped_kind.handle.iter().map(|handle| handle.field).collect();
         assert_eq!(handles, ["id", "widget_id"]);
-        assert_eq!((of.home.rows.keys, of.home.rows.other_keys), (&["id"][..], &["name"][..]));
+        assert_eq!(
+            (of.scoped_kind.rows.keys, of.scoped_kind.rows.other_keys),
+            (&["id"][..], &["name"][..])
+        );
         let writes = parts.operations.iter().filter(|op| matches!(op, AnyOp::Write(_)));
         let paths: Vec<_> = writes.map(|op| op.row().path).collect();
         let one = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";

@@ -26,7 +26,7 @@ use crate::{
 /// field. Values that may contain a credential are shown without it. An entry with a name that the
 /// service stores ([`Kind::name_field`](crate::kind::Kind::name_field)) is called by it.
 pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
-    let part = |name: &&str| {
+    let identity_value = |name: &&str| {
         let value = field(name).filter(|value| !value.is_null())?;
         let (field, text) = (section.field(name), plain_text(&value));
         let key = match field.names {
@@ -41,7 +41,8 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
         };
         Some((judge::mask_text(&shown, field.secrecy()).into_owned(), key))
     };
-    let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
+    let (shown, keys): (Vec<_>, Vec<_>) =
+        section.identity.iter().filter_map(identity_value).unzip();
     let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
     let service_name = stored_name.filter(|name| !name.is_empty());
     let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::mask_name);

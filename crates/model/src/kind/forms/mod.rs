@@ -23,8 +23,8 @@ use crate::{
 pub use crate::value::plain_text;
 pub use compare::{are_equal, identify};
 pub use request::{
-    Encoder, credential, id_fields, is_hidden, is_masked_in_logs, is_reset, is_secret,
-    require_shown, send_single_level, sensitive_fields,
+    Encoder, find_credential_in, id_fields, is_hidden_in_responses, is_literal_hidden,
+    is_masked_in_logs, is_reset, require_shown, sensitive_fields, use_single_level_parameter,
 };
 pub use rows::without_ids;
 
@@ -79,9 +79,9 @@ pub fn referenced_entries(
     specs.flat_map(move |spec| {
         value::items(fields, spec.name).flat_map(|row| {
             spec.parts.iter().filter_map(|part| {
-                let named = [part.name, part.sent_name()].map(|name| &row[name]);
-                let named = named.into_iter().find(|named| !named.is_null());
-                part.relations.names_entries.zip(named)
+                let candidate_values = [part.name, part.sent_name()].map(|name| &row[name]);
+                let reference = candidate_values.into_iter().find(|named| !named.is_null());
+                part.relations.names_entries.zip(reference)
             })
         })
     })
@@ -193,8 +193,8 @@ fn group_path(url: &str) -> &str {
 pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
-        let named = spec.field.names.filter(|_| shows_id(spec));
-        let by_id = named.map(|named| comparable_name(named, declared, names));
+        let object_type = spec.field.names.filter(|_| shows_id(spec));
+        let by_id = object_type.map(|named| comparable_name(named, declared, names));
         return by_id.unwrap_or_else(|| declared.clone());
     };
     let items = items.iter().map(|item| match spec.field.names {
@@ -205,12 +205,12 @@ pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Jso
     items.collect()
 }
 
-/// True if responses contain the id of the named thing under the same name as requests.
+/// True if responses contain the id of the referenced object under the same name as requests.
 fn shows_id(spec: &Spec) -> bool {
     spec.field.live_name() == Some(spec.field.sent_name())
 }
 
-/// The id of the named thing, if known.
+/// The id of the referenced object, if known.
 fn comparable_name(object_type: NamedObject, name: &Json, names: &Names) -> Json {
     let id = name.as_str().and_then(|name| names.id(object_type, name));
     id.map_or_else(|| name.clone(), |id| id.to_json())
@@ -237,7 +237,7 @@ pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Jso
     items.collect()
 }
 
-/// The name of the thing with this id, if known.
+/// The name of the object with this id, if known.
 fn shown_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json> {
     created_at(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
 }

@@ -1,4 +1,4 @@
-//! The contents of requests: declared values, and live values that an edit would reset.
+//! Builds the bodies of requests: declared values, and live values that an edit would reset otherwise.
 
 use crate::{
     cause::Cause,
@@ -11,12 +11,12 @@ use crate::{
     value::{self, Fields, Json, Object, Value, is_true},
 };
 
-/// Declared to sent: values with the names and in the form of requests.
+/// Encodes declared fields as fields of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoder<'n> {
     /// The section of the entry.
     pub section: Section,
-    /// The ids of the things that it names.
+    /// The ids of the users, groups and other objects that the entry refers to.
     pub names: &'n Names,
 }
 
@@ -24,7 +24,7 @@ impl Encoder<'_> {
     /// The fields of an entry that `request` accepts.
     ///
     /// # Errors
-    /// If a field names something that the service does not have.
+    /// If a field refers to an object that does not exist.
     pub fn body(self, declared: &Fields, request: WriteRequest) -> Result<Fields, NoCalls> {
         let accepted =
             declared.iter().filter(|(name, _)| self.section.field(name).accepted.includes(request));
@@ -32,8 +32,8 @@ impl Encoder<'_> {
         accepted.into_iter().map(|(name, value)| self.encode_field(name, value)).collect()
     }
 
-    /// `fields` without those that are unset and that the service would refuse together with another
-    /// field ([`Relations::not_with`](crate::field::Relations::not_with)).
+    /// Drops unset fields that the service refuses together with another of the `fields`
+    /// ([`Relations::not_with`](crate::field::Relations::not_with)).
     fn drop_unset_conflicts<'d>(
         self,
         fields: Vec<(&'d String, &'d Value)>,
@@ -71,7 +71,7 @@ impl Encoder<'_> {
             (field.accepted.includes(WriteRequest::Edit) || section.renaming_field(name).is_some())
                 && (changed.contains(&name.as_str())
                     || needed.contains(&name.as_str())
-                    || (field.with_every_edit && !is_hidden(field, live))
+                    || (field.with_every_edit && !is_hidden_in_responses(field, live))
                     || is_reset(field, changed)
                     || (is_sent_with_switch(field, declared, changed)
                         && !section.identity.contains(&name.as_str())))
@@ -87,44 +87,48 @@ impl Encoder<'_> {
             let new_name = section.renaming_field(name).map(|field| field.name.to_owned());
             body.insert(new_name.unwrap_or(sent_name), value);
         }
-        self.add_needed(&mut body, declared, Some(live))?;
+        self.add_required_fields(&mut body, declared, Some(live))?;
         Ok(body)
     }
 
-    /// Adds to the body of an edit the fields that the service requires with its fields: as declared, or
-    /// as they are.
+    /// Adds the fields that the service requires together with fields of `body`, with their declared
+    /// value or else their live value.
     ///
     /// # Errors
     /// As [`Self::body`].
-    pub fn add_needed(
+    pub fn add_required_fields(
         self,
         body: &mut Fields,
         declared: &Fields,
         live: Option<&LiveEntry>,
     ) -> Result<(), NoCalls> {
         for spec in self.section.specs() {
-            let switch = spec
+            let companion_name = spec
                 .field
                 .relations
                 .sent_with
                 .filter(|_| body.contains_key(spec.field.sent_name()));
-            let Some(switch) = switch.and_then(|name| self.section.spec(name)) else { continue };
-            if body.contains_key(switch.field.sent_name()) {
+            let Some(companion) = companion_name.and_then(|name| self.section.spec(name)) else {
+                continue;
+            };
+            if body.contains_key(companion.field.sent_name()) {
                 continue;
             }
-            // A live URL has lost its credentials.
-            let live = live.filter(|_| switch.field.secrecy() == Secrecy::Open);
-            let live = live.and_then(|live| live.fields.raw().get(switch.name));
-            let value =
-                declared.get(switch.name).cloned().or_else(|| live.cloned().map(Value::Plain));
+            // The service removes credentials from a live URL, so it must not be sent back.
+            let readable_entry = live.filter(|_| companion.field.secrecy() == Secrecy::Open);
+            let live_value = readable_entry.and_then(|live| live.fields.raw().get(companion.name));
+            let value = declared
+                .get(companion.name)
+                .cloned()
+                .or_else(|| live_value.cloned().map(Value::Plain));
             if let Some(value) = value {
-                body.extend([self.encode_field(switch.name, &value)?]);
+                body.extend([self.encode_field(companion.name, &value)?]);
             }
         }
         Ok(())
     }
 
-    /// The fields of `live` that an edit must repeat, because the service would reset them.
+    /// The live fields that an edit must send again, because the service would reset them otherwise.
     ///
     /// # Errors
     /// If the response lacks such a field and it is not declared.
@@ -145,7 +149,7 @@ impl Encoder<'_> {
         Ok(repeated.collect())
     }
 
-    /// One field: its name and its value in requests.
+    /// Encodes one field: returns its name and value for requests.
     ///
     /// # Errors
     /// As [`Self::body`].
@@ -196,57 +200,57 @@ pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
         && !Bug::ForgetToken.is_planted()
 }
 
-/// True if an edit that changes `changed` turns on a switch that `field` limits.
+/// True if an edit of the `changed` fields turns on the switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(switch) = field.relations.limits else { return false };
     changed.contains(&switch) && declared.get(switch).is_some_and(is_on)
 }
 
-/// True if responses contain `null` instead of the value of the field.
-pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
+/// True if the service shows `null` instead of the value of `field` in this entry.
+pub fn is_hidden_in_responses(field: &Field, live: &LiveEntry) -> bool {
     field.relations.hidden_by.is_some_and(|flag| is_true(live.fields.raw(), flag))
 }
 
-/// True if a literal value of `field` is not shown although it is in Git: a value that is masked in
-/// job logs must not appear in undrift's output either.
+/// True if the value of `field` is masked in job logs. Then undrift's output must not contain it
+/// either, even if it is a literal in Git.
 pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
     field.secrecy() == Secrecy::Sensitive
         && ["masked"].into_iter().chain(field.relations.hidden_by).any(|flag| values.is_on(flag))
 }
 
-/// The credential that is certainly in `value` or below it.
-pub fn credential(value: &Json) -> Option<Credential> {
+/// The first certain credential in the texts of `value`.
+pub fn find_credential_in(value: &Json) -> Option<Credential> {
     value::texts(value).find_map(judge::find_credential)
 }
 
-/// True if a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
-/// spread from Git into reports.
-pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
+/// True if reports must not show a literal `value` of `field`. A secret in plain text, which `check`
+/// reports, must not spread from Git into reports.
+pub fn is_literal_hidden(field: &Field, value: &Json, values: &Fields) -> bool {
     is_masked_in_logs(field, values)
         || field.secrecy() == Secrecy::Sensitive && values.is_on("protected")
-        || field.secrecy() != Secrecy::Address && credential(value).is_some()
+        || field.secrecy() != Secrecy::Address && find_credential_in(value).is_some()
 }
 
-/// Requires that the response shows the fields that `is_relevant` selects and that the service has. A
-/// nullable field may be left out, and so may a field that is newer than the release of the
-/// reference. See also [`LiveEntry::tier`].
+/// Checks that the response contains the fields that `is_relevant` selects, as far as the service has
+/// them ([`LiveEntry::tier`]). A field may be missing if it is nullable, or newer than the release of
+/// the reference.
 ///
 /// # Errors
-/// If it lacks some: `why` they matter, as a relative clause.
+/// If fields are missing. The message ends with `why`, a relative clause.
 pub fn require_shown(
     section: Section,
     live: &LiveEntry,
     why: &str,
     is_relevant: impl Fn(&&'static Spec) -> bool,
 ) -> Result<(), Cause> {
-    let is_shown = |spec: &&Spec| {
+    let is_expected = |spec: &&Spec| {
         spec.field.is_always_shown()
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.available.tier <= live.tier
             && section.has_field(live.fields.raw(), spec.name)
     };
-    let specs = section.specs().iter().filter(is_shown).filter(is_relevant);
+    let specs = section.specs().iter().filter(is_expected).filter(is_relevant);
     let missing_specs = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
     let missing_names: Vec<_> = missing_specs.map(|spec| spec.name).collect();
     if missing_names.is_empty() {
@@ -258,9 +262,9 @@ pub fn require_shown(
     )))
 }
 
-/// Replaces each list of a new entry that is a single level by the parameter for a single level,
-/// which also works without tiers.
-pub fn send_single_level(section: Section, body: &mut Fields) {
+/// Replaces each list that contains a single access level by the parameter for one level, which is
+/// available in all tiers.
+pub fn use_single_level_parameter(section: Section, body: &mut Fields) {
     for Spec { field, .. } in section.specs() {
         if let Some(single_parameter) = field.grants.single_level_as
             && let Some([row]) = body.list(field.sent_name()).map(Vec::as_slice)
@@ -272,8 +276,8 @@ pub fn send_single_level(section: Section, body: &mut Fields) {
     }
 }
 
-/// `null` is sent as empty text. Both clear a text, but client libraries of the service send `null`
-/// for "not set". Likewise within mappings.
+/// Replaces `null` by an empty text, also within mappings. Both clear a text, but other clients send
+/// `null` for "not set".
 fn null_as_empty(value: &Json) -> Json {
     match value {
         Json::Null => "".into(),
@@ -284,22 +288,22 @@ fn null_as_empty(value: &Json) -> Json {
     }
 }
 
-/// The fields of a body whose values must not be quoted.
+/// The names of body fields whose values must not be quoted in messages.
 pub fn sensitive_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let specs = section.specs().iter();
-    let secret = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
-    secret.map(|spec| spec.field.sent_name())
+    let sensitive_specs = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
+    sensitive_specs.map(|spec| spec.field.sent_name())
 }
 
-/// The fields of a body that contain ids of named things.
+/// The names of body fields that contain ids of referenced objects.
 pub fn id_fields(section: Section) -> Vec<String> {
     let specs = section.specs().iter();
-    let naming = specs.filter(|Spec { field, .. }| {
+    let id_specs = specs.filter(|Spec { field, .. }| {
         field.names.is_some()
             || field.relations.names_entries.is_some()
             || field.compare == Compare::Rows
     });
-    naming.map(|spec| spec.field.sent_name().to_owned()).collect()
+    id_specs.map(|spec| spec.field.sent_name().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -318,7 +322,7 @@ mod tests {
         release::DetectedRelease,
     };
 
-    fn calls(section: Section, act: CallPurpose<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
+    fn calls(section: Section, purpose: CallPurpose<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
         let (target, names) = (target(), names());
         let (target, names, release) = (&target, &names, DetectedRelease::NotRequested);
         section.rules().calls(&CallContext {
@@ -327,7 +331,7 @@ mod tests {
             names,
             release,
             has_unique_address: true,
-            purpose: act,
+            purpose,
         })
     }
 

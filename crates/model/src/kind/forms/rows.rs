@@ -167,13 +167,14 @@ impl Spec {
         let removed = live.iter().filter_map(|row| {
             // The service requires the value also of a row that goes.
             if self.has_named_rows() {
-                let mut gone = row.as_object().cloned().unwrap_or_default();
-                gone.insert("destroy".into(), true.into());
-                return Some(Json::Object(gone));
+                let mut removal = row.as_object().cloned().unwrap_or_default();
+                removal.insert("destroy".into(), true.into());
+                return Some(Json::Object(removal));
             }
-            let mut gone = if has_values { subject_of(row) } else { Object::new() };
-            gone.extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
-            Some(Json::Object(gone))
+            let mut removal = if has_values { subject_of(row) } else { Object::new() };
+            removal
+                .extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
+            Some(Json::Object(removal))
         });
         removed.chain(added).collect()
     }

@@ -1,8 +1,7 @@
-//! Rows of the table that are made from data: the operations of plain collections.
+//! Operations of plain collections, which are made from data instead of rows of the table.
 //!
-//! The effect of a request only depends on the operation: only a GET becomes an [`Op<Read>`]. So data
-//! cannot make a plan write, and no path can reach the group or project itself: a fixed segment
-//! always follows its id.
+//! Only a GET becomes an [`Op<Read>`], so no data can make planning write. No path can reach the
+//! group or project itself, because a fixed segment always follows its id.
 
 use super::{List, Method, Op, Operation, Parameter, Read, RetrySafety, Write};
 use crate::field::Scope;
@@ -12,8 +11,8 @@ use crate::field::Scope;
 pub struct EntryPath {
     /// The scope of the container.
     pub scope: Scope,
-    /// The argument that addresses an entry; none for a single object, and for entries that the query
-    /// addresses.
+    /// The argument that addresses an entry; `None` for a single object, and for entries addressed by
+    /// the query.
     pub argument: Option<&'static str>,
     /// The parameters of the query that address an entry, each with its field.
     pub address_query: Vec<(&'static str, &'static str)>,
@@ -32,44 +31,46 @@ struct ParentPath {
     argument: &'static str,
 }
 
-/// Why a path is not that of an entry: the end of a sentence that starts with "the path".
-pub type NoPath = &'static str;
+/// Why a text is not the path of an entry: the end of a sentence that starts with "the path".
+pub type EntryPathError = &'static str;
 
 impl EntryPath {
     /// Reads a path such as `/projects/:id/badges/:badge_id`.
     ///
     /// # Errors
     /// If the path is not below a group or project, or contains anything but plain names and arguments.
-    pub fn parse(path: &'static str) -> Result<Self, NoPath> {
+    pub fn parse(path: &'static str) -> Result<Self, EntryPathError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut scopes = Scope::ALL.into_iter();
-        let found = scopes.find_map(|scope| Some((scope, path.strip_prefix(&root(scope))?)));
-        let (scope, rest) = found.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
+        let scope_and_rest =
+            scopes.find_map(|scope| Some((scope, path.strip_prefix(&container_path(scope))?)));
+        let (scope, rest) =
+            scope_and_rest.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
         let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty());
         let rest = rest.ok_or("must name a collection after `:id`")?;
         let mut names = Vec::new();
         let mut arguments = Vec::new();
         for part in rest.split('/') {
-            let (list, name) = match part.strip_prefix(':') {
+            let (target_list, name) = match part.strip_prefix(':') {
                 Some(argument) => (&mut arguments, argument),
                 None => (&mut names, part),
             };
-            if !is_plain(name) {
+            if !is_plain_name(name) {
                 return Err(
                     "must have only names of lower-case letters, digits and `_` after `:id`",
                 );
             }
-            list.push(name);
+            target_list.push(name);
         }
         let ends_with_argument =
             rest.split('/').next_back().is_some_and(|part| part.starts_with(':'));
         let argument = if ends_with_argument { arguments.pop() } else { None };
-        let leading_names = rest.split('/').take_while(|part| !part.starts_with(':')).count();
+        let leading_name_count = rest.split('/').take_while(|part| !part.starts_with(':')).count();
         let parent = match arguments[..] {
             [] => None,
-            [argument] if leading_names > 0 && names.len() > leading_names => {
-                let below = names.split_off(leading_names);
-                Some(ParentPath { names: std::mem::replace(&mut names, below), argument })
+            [argument] if leading_name_count > 0 && names.len() > leading_name_count => {
+                let own_names = names.split_off(leading_name_count);
+                Some(ParentPath { names: std::mem::replace(&mut names, own_names), argument })
             }
             _ => return Err("must have at most one argument between names, for a parent entry"),
         };
@@ -86,8 +87,8 @@ impl EntryPath {
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or("has a query without `=`")?;
-            let within = name.strip_prefix("filter[").and_then(|rest| rest.strip_suffix(']'));
-            if !is_plain(within.unwrap_or(name)) || value.is_empty() {
+            let filter_name = name.strip_prefix("filter[").and_then(|rest| rest.strip_suffix(']'));
+            if !is_plain_name(filter_name.unwrap_or(name)) || value.is_empty() {
                 return Err("has a query that is not made of plain names with values");
             }
             if path.address_query.iter().chain(&path.list_query).any(|(other, _)| *other == name) {
@@ -103,26 +104,31 @@ impl EntryPath {
 
     /// The names in the path; there is at least one.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        let above = self.parent.iter().flat_map(|parent| &parent.names);
-        above.chain(&self.names).copied()
+        let parent_names = self.parent.iter().flat_map(|parent| &parent.names);
+        parent_names.chain(&self.names).copied()
     }
 
     /// The path of the collection of the parents and their argument, if there are parents.
     pub fn parent(&self) -> Option<(String, &'static str)> {
         let parent = self.parent.as_ref()?;
-        Some((format!("{}/{}", root(self.scope), parent.names.join("/")), parent.argument))
+        Some((
+            format!("{}/{}", container_path(self.scope), parent.names.join("/")),
+            parent.argument,
+        ))
     }
 
     /// The path of the collection, or of the single object.
     pub fn collection(&self) -> String {
-        let above = self.parent().map(|(path, argument)| format!("{path}/:{argument}"));
-        let above = above.unwrap_or_else(|| root(self.scope));
-        format!("{above}/{}", self.names.join("/"))
+        let parent_entry_path = self.parent().map(|(path, argument)| format!("{path}/:{argument}"));
+        let base_path = parent_entry_path.unwrap_or_else(|| container_path(self.scope));
+        format!("{base_path}/{}", self.names.join("/"))
     }
 
-    /// True if `operation` has the same first name in its path, or the same after a parent entry.
+    /// True if the path of `operation` has the same first name after the id of the container or parent.
     pub fn shares_first_name_with(&self, operation: &Operation) -> bool {
-        let Some(rest) = operation.path.strip_prefix(&root(self.scope)) else { return false };
+        let Some(rest) = operation.path.strip_prefix(&container_path(self.scope)) else {
+            return false;
+        };
         let mut rest = rest.split('/').skip(1);
         let Some(parent) = &self.parent else {
             return rest.next() == self.names.first().copied();
@@ -131,14 +137,14 @@ impl EntryPath {
             && rest.nth(1) == self.names.first().copied()
     }
 
-    /// True if a request for the collection, or for one of its entries, has a path that also fits
-    /// `operation`. A document has no entries.
+    /// True if the path of a request for the collection, or for one of its entries, also fits
+    /// `operation`. A document is a single object without entries.
     pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
         let path = self.collection();
         let parts: Vec<_> = path.split('/').collect();
         let other: Vec<_> = operation.path.split('/').collect();
-        let is_of_entry = !is_document && other.len() == parts.len() + 1;
-        (other.len() == parts.len() || is_of_entry)
+        let is_entry_path = !is_document && other.len() == parts.len() + 1;
+        (other.len() == parts.len() || is_entry_path)
             && parts.iter().zip(&other).all(|(part, other): (&&str, &&str)| {
                 part == other || part.starts_with(':') || other.starts_with(':')
             })
@@ -146,22 +152,22 @@ impl EntryPath {
 }
 
 /// True if a part of a path is a plain name.
-fn is_plain(name: &str) -> bool {
+fn is_plain_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The path of a container.
-fn root(scope: Scope) -> String {
+/// The path of a container, with `:id`.
+fn container_path(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
 }
 
-/// A list of parameters that lives as long as the program, like those of the table.
+/// A list of parameters with a static lifetime, like the lists of the table.
 pub fn leaked_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
     List::Made(Vec::leak(parameters.into_iter().collect()))
 }
 
-/// The operation that reads as `row` says. It is a GET, whatever the row says.
+/// The operation in `row`, made a GET that is safe to retry.
 pub fn read_operation(row: Operation) -> Op<Read> {
     Op::new(Box::leak(Box::new(Operation {
         method: Method::Get,
@@ -170,18 +176,20 @@ pub fn read_operation(row: Operation) -> Op<Read> {
     })))
 }
 
-/// The operation that writes as `row` says.
+/// The write operation in `row`.
 pub fn write_operation(row: Operation) -> Op<Write> {
     Op::new(Box::leak(Box::new(row)))
 }
 
 /// All possible ids of operations for a collection of `noun`s.
-pub fn ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
-    ["list", "get", "create", "edit", "delete"].into_iter().map(move |verb| id(scope, noun, verb))
+pub fn operation_ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
+    ["list", "get", "create", "edit", "delete"]
+        .into_iter()
+        .map(move |verb| operation_id(scope, noun, verb))
 }
 
-/// The id of the operation of a collection of `noun`s that does `verb`.
-pub fn id(scope: Scope, noun: &str, verb: &str) -> String {
+/// The id of the operation `verb` on a collection of `noun`s, such as `group-push-mirror-edit`.
+pub fn operation_id(scope: Scope, noun: &str, verb: &str) -> String {
     let group = if scope == Scope::Group { "group-" } else { "" };
     format!("{group}{}-{verb}", noun.replace(' ', "-"))
 }

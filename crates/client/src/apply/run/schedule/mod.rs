@@ -133,7 +133,7 @@ impl<'a> ContainerRun<'a> {
             }
             return None;
         };
-        let wait = self.apply.writer.reads().wait_until(due);
+        let wait = self.apply.writer.read_client().wait_until(due);
         let goes_on = if schedule.in_flight.is_empty() {
             self.wait_without_slot(state, wait).await
         } else {
@@ -247,13 +247,13 @@ impl<'a> ContainerRun<'a> {
     fn waits_for_another(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.path != step.address.path
-                && self.dependencies.step_state(&edge.address) == Some(None)
+                && self.dependencies.step_success(&edge.address) == Some(None)
         })
     }
 
     /// Waits until a step of another container ends. If the run ends, no step starts any more.
     async fn wait_for_another(&self, ready: &mut Vec<Step>, state: &mut RunState<'a>) {
-        let run_end = self.apply.writer.reads().wait_for_end();
+        let run_end = self.apply.writer.read_client().wait_for_end();
         let goes_on = self.wait_without_slot(state, async {
             tokio::select! { biased; () = self.dependencies.wait_for_step_end() => true, () = run_end => false }
         });
@@ -273,7 +273,7 @@ impl<'a> ContainerRun<'a> {
         FinishedWork::Calls(task, next)
     }
 
-    /// Sends the calls of a step in order, as far as possible.
+    /// Sends the calls of a step in order, until one cannot be sent.
     async fn send_calls(&self, task: &mut Task) -> NextAction {
         while let Some(call) = task.call_at(0).cloned() {
             if call.is_only_after_failure() && task.failure.is_none() {

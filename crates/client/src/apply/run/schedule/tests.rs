@@ -606,7 +606,7 @@ fn a_failed_step_takes_back_its_changes_once() {
             let mut task = Task { next_call, failure: earlier.clone(), ..case.first() };
             let taken = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
                 if is_over {
-                    run.apply.writer.reads().interrupt();
+                    run.apply.writer.read_client().interrupt();
                 }
                 let error = has_error.then(|| error(401));
                 run.restore_after_failure(

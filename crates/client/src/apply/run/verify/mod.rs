@@ -20,17 +20,17 @@ use crate::{
 impl ContainerRun<'_> {
     /// Records what does not match, after reading what the answers to writes did not show.
     pub(super) async fn verify(&self, state: &mut RunState<'_>) {
-        let sent = state.progress.has_sent;
-        if sent && Bug::SkipReadBack.is_planted() {
+        let has_sent = state.progress.has_sent;
+        if has_sent && Bug::SkipReadBack.is_planted() {
             return;
         }
-        if sent && (self.has_run_ended() || state.error.is_some()) {
+        if has_sent && (self.has_run_ended() || state.error.is_some()) {
             state.mismatches = self.unsaved_in_answers(state);
             return;
         }
         let container = self.container.address();
         let stale = self.cache.borrow().stale_sections.clone();
-        let is_current = self.cache.borrow().is_current();
+        let is_current = self.cache.borrow().is_fully_up_to_date();
         let reading = if is_current {
             let live = self.cache.borrow().live.clone();
             self.replan(live).await
@@ -41,7 +41,7 @@ impl ContainerRun<'_> {
             Err(error) => vec![Mismatch::unread(container.clone(), Cause::from(&error))],
             Ok(reading) => self.find_mismatches(reading.plan_without_resends(), state),
         };
-        if sent {
+        if has_sent {
             let mismatches = state.mismatches.clone();
             (self.emit)(Event::Verified { container, mismatches });
         }
@@ -79,7 +79,7 @@ impl ContainerRun<'_> {
             if is_reported || is_shut || (is_closed && !step.closes_container()) {
                 continue;
             }
-            if let Some(doubt) = plan.doubt(step) {
+            if let Some(doubt) = plan.unconfirmed_cause(step) {
                 mismatches.push(Mismatch::unread(step.address.clone(), doubt));
             }
         }

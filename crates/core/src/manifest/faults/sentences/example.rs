@@ -1,4 +1,4 @@
-//! Examples of correct values that reuse the parts of the written value that may be shown.
+//! Builds examples of correct values. They reuse those parts of the wrong value that contain no secret.
 
 use crate::{
     catalogue::{self, words},
@@ -13,19 +13,19 @@ use crate::{
 
 use super::{SchemaPosition, suggest::option_texts};
 
-/// The longest text that is quoted in an example.
+/// The length from which a text is not quoted in an example.
 const MAX_QUOTED_LENGTH: usize = 40;
 
 /// The maximum number of fields of a mapping for which the first field is offered as a guess.
 const MAX_GUESSABLE_FIELDS: usize = 6;
 
-/// Keys whose value may be the name, where only the name should be.
+/// Keys whose value is used as the name if a mapping is written where a name belongs.
 pub(super) const NAME_KEYS: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
 
 /// The values of a switch.
 const SWITCH_VALUES: [&str; 2] = ["true", "false"];
 
-/// The kind of name in a field that names a user.
+/// What a field that names a user expects, as in messages.
 pub(super) const USERNAME: &str = "the username";
 
 /// True if a value of `schema` is `true` or `false`, or perhaps `null`.
@@ -33,7 +33,7 @@ pub(super) fn is_switch(schema: &Json) -> bool {
     takes_type(schema, "boolean") && !takes_type(schema, "string")
 }
 
-/// The level of access that a word, or a number in quotes, means.
+/// The access level for a word (also in the plural), or for a number in quotes.
 pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let text = text.trim();
     let level = (AccessLevel::parse(&text.into()))
@@ -43,7 +43,7 @@ pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     level.map(|level| level.word).or_else(|| words::find_option(text, words))
 }
 
-/// True if it is a mapping with fields of `schema` only.
+/// True if `node` is a mapping, not empty, that has only fields of `schema`.
 pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
     let mut keys = node.entries().iter().map(|(key, _)| key);
     !node.entries().is_empty() && keys.all(|key| schema["properties"].get(&key.name).is_some())
@@ -60,8 +60,8 @@ pub(super) fn scalar_text(node: &Node) -> Option<String> {
 }
 
 impl<'d> SchemaPosition<'d> {
-    /// An entry of the list that is written in another shape, or of which this is an entry of another
-    /// shape: with what tells entries apart and what each of them needs.
+    /// An example of an entry for a list or an entry that has the wrong type: with the identifying and
+    /// the required fields.
     pub(super) fn entry_example(&self) -> Option<String> {
         let item = if self.is_list_item { self.schema } else { self.schema.get("items")? };
         let properties = item.get("properties")?.as_object()?;
@@ -71,38 +71,41 @@ impl<'d> SchemaPosition<'d> {
         names.retain(|name| properties.contains_key(name));
         let identity = section.and_then(|of| of.identity.first().copied());
         names.extend(identity.filter(|_| names.is_empty()).map(str::to_owned));
-        let (key, text) = written_pair(self.node);
+        let (key, text) = key_and_text(self.node);
         // A key holds the identity, which is not always the first required field.
         let key = key.filter(|_| {
             identity.is_none_or(|name| names.first().is_some_and(|first_name| first_name == name))
         });
         let text = text
             .filter(|text| key.is_some() || parse_level(text).is_some() || !may_be_secret(item));
-        let field = |name: &str, piece: &Option<String>| {
-            self.fit_value(name, &properties[name], piece.as_deref()?)
+        let format_field = |name: &str, piece: &Option<String>| {
+            self.format_if_valid(name, &properties[name], piece.as_deref()?)
         };
         if names.is_empty() {
             let mut all = properties.keys();
-            let fitting = all.find(|name| [&key, &text].iter().any(|of| field(name, of).is_some()));
+            let fitting =
+                all.find(|name| [&key, &text].iter().any(|of| format_field(name, of).is_some()));
             names.push(fitting.or(properties.keys().next())?.clone());
         }
-        let is_short = section.is_none() && names.len() == 1 && field(&names[0], &text).is_none();
-        let (inner, is_pair) = (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
+        let is_incomplete =
+            section.is_none() && names.len() == 1 && format_field(&names[0], &text).is_none();
+        let (pair_value, is_pair) =
+            (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
         let fields = names.iter().map(|name| {
-            let nested_text = inner.and_then(|inner| quotable_scalar(inner.get(name)?.1));
+            let nested_text = pair_value.and_then(|inner| quotable_scalar(inner.get(name)?.1));
             let key = key.as_ref().filter(|_| *name == names[0]).cloned();
             // One text is not the value of two fields.
             let is_for_text = is_pair || *name == names[0] || name.contains("access");
             let pieces = [nested_text, key, text.clone().filter(|_| is_for_text)];
-            let value = pieces.iter().find_map(|piece| field(name, piece));
+            let value = pieces.iter().find_map(|piece| format_field(name, piece));
             format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
         });
-        let ellipsis = if is_short { ", ..." } else { "" };
+        let ellipsis = if is_incomplete { ", ..." } else { "" };
         Some(format!("{{{}{ellipsis}}}", fields.collect::<Vec<_>>().join(", ")))
     }
 
-    /// The section whose entries have these properties. A seed has lists with the names of sections, and
-    /// entries of their own.
+    /// The section whose entries have these properties. The name alone is not enough: a seed has lists
+    /// with the names of sections but with other entries.
     fn find_section_by_properties(&self, properties: &Object) -> Option<Section> {
         if self.depth != 1 + usize::from(self.is_list_item) {
             return None;
@@ -113,9 +116,9 @@ impl<'d> SchemaPosition<'d> {
         })
     }
 
-    /// `piece`, which is written elsewhere, as the value of the field `name`, if it fits.
-    fn fit_value(&self, name: &str, schema: &Json, piece: &str) -> Option<String> {
-        let (options, level) = (option_texts(&schema["enum"]), parse_level(piece));
+    /// Formats a text from the wrong value as the value of the field `name`; `None` if it is not valid there.
+    fn format_if_valid(&self, name: &str, schema: &Json, candidate: &str) -> Option<String> {
+        let (options, level) = (option_texts(&schema["enum"]), parse_level(candidate));
         if name.contains("access") {
             return level.map(str::to_owned);
         }
@@ -123,54 +126,56 @@ impl<'d> SchemaPosition<'d> {
             return None;
         }
         if !options.is_empty() {
-            return options.into_iter().find(|option| option == piece);
+            return options.into_iter().find(|option| option == candidate);
         }
         if is_switch(schema) {
-            return words::find_option(piece, SWITCH_VALUES)
-                .or(SWITCH_VALUES.into_iter().find(|value| *value == piece))
+            return words::find_option(candidate, SWITCH_VALUES)
+                .or(SWITCH_VALUES.into_iter().find(|value| *value == candidate))
                 .map(str::to_owned);
         }
         if schema["type"] == "integer" {
-            return piece.parse::<u64>().ok().map(|number| number.to_string());
+            return candidate.parse::<u64>().ok().map(|number| number.to_string());
         }
-        let is_everybody = words::find_option(piece, ["enabled", "no_access"]).is_some();
+        let is_everybody = words::find_option(candidate, ["enabled", "no_access"]).is_some();
         let is_text = level.is_none() && !is_everybody;
-        (is_text && jsonschema::is_valid(schema, &piece.into())).then(|| quoted(piece, true))
+        (is_text && jsonschema::is_valid(schema, &candidate.into()))
+            .then(|| quoted(candidate, true))
     }
 
-    /// The mapping that a scalar, or a list, should be.
+    /// An example of a mapping for a scalar or a list that is written in its place.
     pub(super) fn mapping_example(&self) -> Option<String> {
         let Some(properties) = self.schema["properties"].as_object() else {
             let first = self.schema["examples"][0].as_object()?;
             return Some(Json::from(first.clone()).to_string().replace('"', "").replace(':', ": "));
         };
         let first = self.node.items().first().unwrap_or(self.node);
-        let piece = scalar_text(first).filter(|text| can_be_quoted(text)).unwrap_or_default();
-        let fits = |name: &str| self.fit_value(name, properties.get(name)?, &piece);
-        // Those that the mapping around it has, such as the sections of a document, come first.
+        let first_text = scalar_text(first).filter(|text| can_be_quoted(text)).unwrap_or_default();
+        let format_for =
+            |name: &str| self.format_if_valid(name, properties.get(name)?, &first_text);
+        // Fields whose names the enclosing mapping has too, such as sections of a document, come first.
         let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
         names.sort_by_key(|name| self.parent.is_none_or(|(parent, _)| parent.get(name).is_none()));
         let mut names = names.into_iter();
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
-        let switch = Some("enabled").filter(|name| fits(name).is_some());
+        let switch = Some("enabled").filter(|name| format_for(name).is_some());
         let name = (switch.or_else(|| self.schema["required"][0].as_str()))
-            .or_else(|| names.clone().find(|name| has_options(name) && fits(name).is_some()))
+            .or_else(|| names.clone().find(|name| has_options(name) && format_for(name).is_some()))
             .or_else(|| names.clone().next().filter(|_| properties.len() <= MAX_GUESSABLE_FIELDS))
             .or_else(|| names.find(has_options))
             .or_else(|| {
                 let mut names = properties.keys().map(String::as_str);
-                names.find(|name| is_switch(&properties[*name]) && fits(name).is_some())
+                names.find(|name| is_switch(&properties[*name]) && format_for(name).is_some())
             })?;
-        let value = fits(name).unwrap_or_else(|| value_example(&properties[name]));
+        let value = format_for(name).unwrap_or_else(|| value_example(&properties[name]));
         Some(format!("{{{name}: {value}}}"))
     }
 
-    /// True if the schema marks what is secret, as those of manifests and of `undrift.yaml` do.
+    /// True if the schema marks secret values. The schemas of manifests and of `undrift.yaml` do.
     fn marks_secrets(&self) -> bool {
         ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
     }
 
-    /// The list of texts that something else should be.
+    /// An example of a list of texts for a text or a mapping that is written in its place.
     pub(super) fn list_example(&self) -> Option<String> {
         let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
         let is_shown = self.marks_secrets() && !may_be_secret(items);
@@ -183,8 +188,8 @@ impl<'d> SchemaPosition<'d> {
                 if entries.iter().all(|(_, value)| value.items().is_empty()) =>
             {
                 let texts = entries.iter().map(|(key, value)| {
-                    let named = value.text().filter(|_| NAME_KEYS.contains(&key.name.as_str()));
-                    named.unwrap_or(&key.name)
+                    let name_text = value.text().filter(|_| NAME_KEYS.contains(&key.name.as_str()));
+                    name_text.unwrap_or(&key.name)
                 });
                 texts.collect()
             }
@@ -193,38 +198,40 @@ impl<'d> SchemaPosition<'d> {
         let is_safe = texts.iter().all(|text| {
             (1..MAX_QUOTED_LENGTH).contains(&text.len()) && judge::find_credential(text).is_none()
         });
-        let fits = is_shown && !texts.is_empty() && is_safe;
+        let is_quotable = is_shown && !texts.is_empty() && is_safe;
         let texts = texts.into_iter().map(|text| quoted(text, true));
-        fits.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
+        is_quotable.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
     }
 }
 
-/// The key and the text that are written where an entry should be: as in `alice: maintainer`, but not
-/// `users: {alice: {...}}`.
-fn written_pair(node: &Node) -> (Option<String>, Option<String>) {
+/// The key and the text of a pair that is written instead of an entry: `alice` and `maintainer` of
+/// `alice: maintainer`. `users: {alice: {...}}` is no such pair.
+fn key_and_text(node: &Node) -> (Option<String>, Option<String>) {
     let NodeValue::Map(entries) = &node.data else {
         return (None, quotable_scalar(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
     let Some((key, value)) = entries.first() else { return (None, None) };
-    let is_group = value.entries().iter().any(|(_, inner)| {
+    let has_nested_mapping = value.entries().iter().any(|(_, inner)| {
         let is_reference = inner.get("env").is_some() || inner.get("file").is_some();
         matches!(inner.data, NodeValue::Map(_)) && !is_reference
     });
-    let is_odd = matches!(value.data, NodeValue::List(_) | NodeValue::Bool(_)) || is_group;
-    let is_key = !is_odd && is_name(&key.name.replace('/', "."));
+    let is_unusable =
+        matches!(value.data, NodeValue::List(_) | NodeValue::Bool(_)) || has_nested_mapping;
+    let is_key = !is_unusable && is_name(&key.name.replace('/', "."));
     (is_key.then(|| key.name.clone()), quotable_scalar(value))
 }
 
-/// A scalar as it may be quoted.
+/// The text of a scalar, if it may be quoted.
 fn quotable_scalar(node: &Node) -> Option<String> {
     scalar_text(node).filter(|text| !matches!(node.data, NodeValue::Bool(_)) && can_be_quoted(text))
 }
 
-/// True if a text may be quoted.
+/// True if a text may be quoted in a message: short, without special characters, and no credential.
 pub(super) fn can_be_quoted(text: &str) -> bool {
-    let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
+    let has_special_characters =
+        text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     (1..MAX_QUOTED_LENGTH).contains(&text.len())
-        && !is_odd
+        && !has_special_characters
         && judge::find_credential(text).is_none()
 }
 

@@ -263,7 +263,7 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The one of `options` that the scalar means.
+    /// The option that the scalar means.
     fn option_word(&self, options: &[&'static str]) -> Option<String> {
         words::find_option(&scalar_text(self.node)?, options.iter().copied()).map(str::to_owned)
     }
@@ -309,7 +309,7 @@ impl SchemaPosition<'_> {
         self.match_option(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
     }
 
-    /// The one of `options` that the written word means.
+    /// The option that the written word means.
     fn match_option<'o>(&self, options: &'o [String]) -> Option<&'o str> {
         let written = scalar_text(self.node)?;
         let option_words = || options.iter().map(String::as_str);

@@ -150,8 +150,8 @@ impl SchemaPosition<'_> {
         let section = self
             .find_section_of(std::slice::from_ref(self.node))
             .filter(|_| has_only_other_fields)?;
-        let of = catalogue::all_sections().find(|of| of.section == section)?;
-        of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
+        let known_section = catalogue::all_sections().find(|of| of.section == section)?;
+        known_section.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
     /// Reports the keys that the mapping does not have.
@@ -200,15 +200,15 @@ impl SchemaPosition<'_> {
 
     fn unknown_key(&self, name: &str) -> LocatedFault {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
-        let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
+        let noun = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let (code, message) = match self.find_alias(name) {
             Some(Meaning::NotYet) => ("not-supported", format!("`{name}` is not supported yet")),
             Some(Meaning::Foreign(tool)) => {
                 ("unknown-field", format!("`{name}` is a key of {tool}, not of undrift"))
             }
             // It may be anything, so that it is not quoted.
-            _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
-            _ => ("unknown-field", format!("unknown {what} `{name}`")),
+            _ if !is_name(name) => ("unknown-field", format!("an unknown {noun}")),
+            _ => ("unknown-field", format!("unknown {noun} `{name}`")),
         };
         let value = self.node.get(name).map(|(_, value)| value);
         let about = SchemaPosition { subject: name, value, ..self.clone() };
@@ -261,7 +261,7 @@ impl SchemaPosition<'_> {
         let validator = jsonschema::validator_for(self.schema).ok()?;
         let json = self.node.to_json();
         let error = validator.iter_errors(&json).next()?;
-        // What is wrong within a section is reported besides.
+        // Faults within a section are reported separately.
         let pointer =
             Some(error.instance_path().as_str()).filter(|at| at.is_empty() || self.depth > 1);
         let help = self.clone().follow_pointer(pointer?)?.wrong_value(&error).help?;
@@ -289,7 +289,7 @@ impl SchemaPosition<'_> {
         names.take(MAX_COMPARED_NAMES).filter(|name| !fields.contains(name)).any(|name| {
             match self.find_alias(name) {
                 Some(Meaning::Foreign(_)) => true,
-                // What tells the entry from others belongs elsewhere, or to several entries.
+                // The identity belongs to another section, or to several entries.
                 Some(Meaning::Write(_)) if self.is_list_item && self.is_identity(property) => true,
                 _ => self.guess_field(name, &fields) == Some(property),
             }
@@ -309,7 +309,7 @@ impl SchemaPosition<'_> {
                     "leave it out: {nouns} that no manifest lists stay unchanged"
                 ));
             }
-            let scope = list.map(|of| of.home.scope);
+            let scope = list.map(|of| of.scoped_kind.scope);
             let noun = scope.or((name == PROJECTS_KEY).then_some(Scope::Group))?.noun();
             return Some(format!("only a {noun} has this: write it in the document of a {noun}"));
         }
@@ -317,7 +317,7 @@ impl SchemaPosition<'_> {
             0 => of.section == name,
             _ => of.section == self.section && self.is_of_section() && of.spec(name).is_some(),
         })?;
-        let scope = home.home.scope;
+        let scope = home.scoped_kind.scope;
         let is_rule = self.root["properties"].get("for").is_some();
         let rule = match scope {
             Scope::Group if is_rule => "; write `for: Group` for a rule about groups",
@@ -336,8 +336,8 @@ impl SchemaPosition<'_> {
 
     /// The scope that has the entry's first identity, a word, if this one does not.
     fn belongs_to_other_scope(&self) -> bool {
-        let of = catalogue::all_sections().find(|of| of.section == self.section);
-        let name = of.and_then(|of| of.identity.first()).filter(|_| self.is_list_item);
+        let known_section = catalogue::all_sections().find(|of| of.section == self.section);
+        let name = known_section.and_then(|of| of.identity.first()).filter(|_| self.is_list_item);
         let found = name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
         found.is_some_and(|(name, key, node)| {
             self.child_named(key, node, name).other_scope().is_some()
@@ -357,7 +357,7 @@ impl SchemaPosition<'_> {
 
     /// The alias that an unknown key is.
     fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
-        // A list of texts can be another thing than the same name with anything else.
+        // A name with a list of texts may have another meaning than with other values.
         let listed = format!("{name}[]");
         let is_list_of_texts = || {
             let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());

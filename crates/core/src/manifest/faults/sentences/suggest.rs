@@ -29,11 +29,11 @@ use crate::{
 /// The maximum number of names in a help text.
 pub(super) const MAX_LISTED_NAMES: usize = 12;
 
-/// A suggestion, and when it fits. What is left out fits always.
+/// A suggestion and its conditions. An omitted condition always holds.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct SuggestionRow {
-    /// The types of which the field takes one.
+    /// The accepted types of the field.
     want: Vec<&'static str>,
     /// Whether it takes nothing else, except `null`.
     only: bool,
@@ -67,14 +67,14 @@ impl SuggestionRow {
     fn suggest(&self, position: &SchemaPosition<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |kind: &&str| self.want.contains(kind);
         let matched_text = self.value.find(json)?;
-        let fits = (self.want.is_empty() || position.types.iter().any(is_wanted))
+        let is_wanted_type = (self.want.is_empty() || position.types.iter().any(is_wanted))
             && (!self.only || position.types.iter().all(|kind| *kind == "null" || is_wanted(kind)))
             && self.key.fits(position.key_name())
             && self.name.fits(position.subject)
             && self.text.fits(position.node.text().unwrap_or_default())
             && self.when.iter().all(|fact| position.fact_holds(fact))
             && !self.not.iter().any(|fact| position.fact_holds(fact));
-        let help = fits.then(|| position.fill(self.help, matched_text)).flatten()?;
+        let help = is_wanted_type.then(|| position.fill(self.help, matched_text)).flatten()?;
         let message = self.message.and_then(|message| position.fill(message, matched_text));
         let message = message.map(|message| (message, matched_text.to_owned()));
         Some(Suggestion { code: self.code, message, help })

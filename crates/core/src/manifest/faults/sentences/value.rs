@@ -90,7 +90,7 @@ impl SchemaPosition<'_> {
         })
     }
 
-    /// True if the field `name` tells entries of its section apart.
+    /// True if the field `name` identifies entries of its section.
     pub(super) fn is_identity(&self, name: &str) -> bool {
         catalogue::all_sections()
             .any(|of| of.section == self.section && of.identity.contains(&name))
@@ -125,7 +125,7 @@ impl SchemaPosition<'_> {
         let mut others = catalogue::all_sections().filter(|of| of.section == self.section);
         let other =
             others.find(|of| of.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
-        other.map(|of| of.home.scope)
+        other.map(|of| of.scoped_kind.scope)
     }
 
     /// The address after the guard, if both are written in one text, as on the command line.
