@@ -386,7 +386,7 @@ mod tests {
         let report: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
             (&report["undrift"], &report["format_version"], &report["sandbox"]),
-            (&json!("drift"), &json!(0), &json!(true))
+            (&json!("drift"), &json!(1), &json!(true))
         );
         assert_eq!(report["counts"]["calls"], 0);
     }

@@ -375,7 +375,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 61);
+        assert!(fields > 50, "{fields} fields");
     }
 
     #[test]

@@ -298,7 +298,7 @@ fn faults_of_arguments_are_reported_with_hints() {
         ),
         (
             list("min_access_level=35"),
-            "`min_access_level` must be a level (`no_access`, `minimal_access`, `guest`, `planner`, `reporter`, `developer`, `maintainer` or `owner`), not `35`",
+            "`min_access_level` must be a level (`no_access`, `minimal_access`, `guest`, `planner`, `reporter`, `security_manager`, `developer`, `maintainer` or `owner`), not `35`",
         ),
         (
             built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=5", "expires_at=2024-02-30"]),

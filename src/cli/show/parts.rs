@@ -234,10 +234,10 @@ mod tests {
         };
         for (text, words) in [
             ("kind: Project".to_owned(), "is not a report of a plan"),
-            (head("apply", 0, 0), "a report of `apply` has no plan"),
+            (head("apply", 1, 0), "a report of `apply` has no plan"),
             (head("plan", 9, 0), "it has format 9"),
-            (head("plan", 0, 99), "its exit code is unknown"),
-            (head("plan", 0, 0), "missing field"),
+            (head("plan", 1, 99), "its exit code is unknown"),
+            (head("plan", 1, 0), "missing field"),
         ] {
             let Err(reason) = part(folder.path(), &text) else { panic!("{text}") };
             assert!(reason.contains(words), "{words}: {reason}");

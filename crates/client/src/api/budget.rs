@@ -137,7 +137,7 @@ impl Budget {
         let route = self.operation_budgets.entry(operation.id).or_default();
         let documented = operation.a_minute.filter(|_| is_announced);
         let limit = route.learned_limit.or(documented.map(|limit| limit as usize));
-        route.check_empty(limit, now)?;
+        route.check_limit(limit, now)?;
         route.in_flight += 1;
         self.in_flight += 1;
         Ok(())
@@ -182,7 +182,7 @@ fn merge_quotas(
 }
 
 impl OperationBudget {
-    fn check_empty(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
+    fn check_limit(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
         while self
             .answer_times
             .front()

@@ -260,8 +260,8 @@ impl Moves {
         self.new_path(path).unwrap_or_else(|| path.into())
     }
 
-    /// True if `is_match` holds for an address or one of its forms below a former path, or if there
-    /// are too many former paths.
+    /// True if `is_match` holds for an address or one of its former forms (below a former path, or with
+    /// a former name), or if there are too many former paths.
     pub fn any_path_matches(&self, address: &Address, is_match: impl Fn(&Address) -> bool) -> bool {
         is_match(address) || self.any_former_matches(address, is_match).unwrap_or(true)
     }

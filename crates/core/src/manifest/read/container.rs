@@ -204,7 +204,7 @@ impl DocumentReader<'_, '_> {
         self.add_fields(section.table(), "", node, &mut found);
         for (key, value) in node.entries() {
             if let Some(spec) = section.spec(&key.name)
-                && !is_masked_expression(node, value)
+                && !(key.name == "value" && is_masked_expression(node, value))
             {
                 self.check_filled(TextPlace::for_field(spec), key, value, &spec.schema);
             }

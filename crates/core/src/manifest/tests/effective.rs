@@ -150,7 +150,7 @@ fn a_chain_has_the_value_and_effect_of_each_layer() {
     let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert_eq!(
         chain(&loaded, "settings", "", &["topics"]),
-        [r#"Profile service Decides {"add":["service"]}"#, r#"Defaults acme/** Changed ["acme"]"#]
+        [r#"Profile service Decides {"add":["service"]}"#, r#"Defaults acme/** Extended ["acme"]"#]
     );
     assert_eq!(
         chain(&loaded, "settings", "", &["container_expiration_policy", "keep_n"]),

@@ -48,7 +48,9 @@ pub(super) fn order_entries(steps: &[Step]) -> Relations {
             }
         }
         // Another entry of the same section frees its name by a rename.
-        let stays = step.follows().filter(|taken| taken.path != step.address.path).find(|taken| {
+        let taken_above: Vec<_> =
+            step.follows().filter(|taken| taken.path != step.address.path).collect();
+        let stays = taken_above.iter().find(|taken| {
             !gone.iter().any(|gone| {
                 gone.entry == taken.entry && gone.path.eq_ignore_ascii_case(&taken.path)
             })
@@ -57,7 +59,7 @@ pub(super) fn order_entries(steps: &[Step]) -> Relations {
             Some(taken) => {
                 relations.problems.push(collision_problem(step, section, unique, taken));
             }
-            None if step.follows().next().is_some() => {
+            None if !taken_above.is_empty() => {
                 let reason = "the group above has one until then";
                 gone.iter().for_each(|gone| relations.order(at, gone, reason));
             }

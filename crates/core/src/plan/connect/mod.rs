@@ -1,12 +1,12 @@
-//! Relations between steps of different containers: edges from one container to another, and
-//! conflicts between their steps.
+//! Relations between steps, most of them of different containers: edges from one step to another,
+//! and conflicts between steps.
 //!
 //! - A step in a group that the run creates, or that names it, comes after the creation. So does a
 //!   project that is created from a project of the run.
 //! - A container is created after the changes of the settings that its groups hand down.
 //! - A step in a group that the run moves comes after the move, unless it narrows visibility.
 //! - A container takes a path after the container that leaves it, and after the moves of groups
-//!   above.
+//!   above. An entry takes a name after the rename that frees it.
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
 //!   after them.
 //! - What a setting of a group decides about is changed after it, and created while it allows that.

@@ -49,7 +49,7 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
     let former = field(FORMER_FIELD);
     let former = former.as_ref().and_then(|names| names.as_array()).into_iter().flatten();
     let former = former.map(|name| {
-        let (_, above) = keys.split_last().unwrap_or((&keys[0], &[]));
+        let above = keys.split_last().map_or(&[][..], |(_, above)| above);
         let compare = section.field(section.identity[section.identity.len() - 1]).compare;
         let last = normal_form(compare, &plain_text(name)).into_owned();
         above.iter().cloned().chain([last]).collect::<Vec<_>>().join("@")

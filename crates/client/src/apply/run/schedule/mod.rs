@@ -105,8 +105,15 @@ impl<'a> ContainerRun<'a> {
         let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
         let mut schedule = Schedule { ready: steps, in_flight, waiting, is_reading: false };
         loop {
+            let ready_before = schedule.ready.len();
             self.start_ready(&mut schedule, times, state);
             if schedule.is_empty() {
+                return;
+            }
+            if schedule.ready.len() == ready_before && self.is_stuck(&schedule) {
+                for step in schedule.ready {
+                    self.end_step(state, &step, StepOutcome::Skipped("it waits for itself".into()));
+                }
                 return;
             }
             if let Some(completed) = self.next_completed(&mut schedule, state).await {
@@ -241,6 +248,14 @@ impl<'a> ContainerRun<'a> {
             && state.progress.may_have_changed(&step);
         let (next_call, attempt, is_resent, failure) = (0, 1, false, None);
         Task { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
+    }
+
+    /// True if all remaining steps wait for each other. Plans have no such circles; with one, the run
+    /// would never end.
+    fn is_stuck(&self, schedule: &Schedule<'_>) -> bool {
+        schedule.in_flight.is_empty()
+            && schedule.waiting.is_empty()
+            && !schedule.ready.iter().any(|step| self.waits_for_another(step))
     }
 
     /// True if `step` waits for a step of another container.
