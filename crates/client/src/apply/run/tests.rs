@@ -1,5 +1,6 @@
 //! What a run does after a reading before its first write.
 
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use super::{
@@ -47,6 +48,28 @@ fn a_step_planned_again_keeps_its_planned_edges() {
         });
         assert_eq!(found, expected, "{at} {in_plan:?} {again:?}");
     }
+}
+
+/// Plans have no circles of edges. With one, a run would wait without end.
+#[test]
+fn steps_that_wait_for_each_other_are_skipped() {
+    let container = declared();
+    let live = live_container(&container, &before());
+    let mut steps = reading(&container, &live, &[]).plan.findings.steps;
+    let addresses: Vec<_> = steps.iter().map(|step| step.address.clone()).collect();
+    for (step, address) in steps.iter_mut().zip(addresses.into_iter().rev()) {
+        step.after = vec![Edge { address, reason: "of a rule" }];
+    }
+    let outcomes = with_run(&container, steps.clone(), &live, |run| {
+        let progress = StepProgress::new(run.steps);
+        let mut state = RunState { progress, ..RunState::default() };
+        let ended = run.run_steps(steps, &Times::default(), &mut state).now_or_never();
+        ended.expect("nothing is sent");
+        state.results.into_values().map(|result| result.outcome).collect::<Vec<_>>()
+    });
+    assert_eq!(outcomes.len(), 2);
+    let is_skipped = |outcome: &StepOutcome| matches!(outcome, StepOutcome::Skipped(_));
+    assert!(outcomes.iter().all(is_skipped), "{outcomes:?}");
 }
 
 /// A container is as planned, or one of its steps has the reason why it is not.
