@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> Result<Reported, CommandError
     #[cfg(feature = "sandbox")]
     let seed_faults = super::embedded::seed_faults(&args.dir);
     #[cfg(not(feature = "sandbox"))]
-    let seed = crate::diagnostic::Diagnostics::default();
+    let seed_faults = crate::diagnostic::Diagnostics::default();
     if !seed_faults.is_empty() {
         loaded.desired = None;
         loaded.diagnostics.extend(seed_faults);
