@@ -96,7 +96,7 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// `secrets` after a change: they refuse the token as the value of a secret.
     pub(super) fn exclude_token(&self, secrets: Secrets) -> Secrets {
-        secrets.with_own_token(self.token.clone(), self.token_file.as_deref())
+        secrets.with_service_token(self.token.clone(), self.token_file.as_deref())
     }
 
     /// The secrets that a command line may name.

@@ -83,7 +83,7 @@ impl Output {
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
-        self.print_data(&self.redactor.secrets().redact_known(text))
+        self.print_data(&self.redactor.secrets().redact_values(text))
     }
 
     /// As [`Self::print`], for a text that `write` produces in parts.

@@ -54,7 +54,7 @@ pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>,
     let prepared = &world.prepared;
     let token = Secret::new(prepared.scenario.token);
     let mut secrets =
-        Secrets::new(prepared.root(), Prepared::environment()).with_own_token(token, None);
+        Secrets::new(prepared.root(), Prepared::environment()).with_service_token(token, None);
     let references: Vec<_> =
         prepared.desired.references().map(|(_, _, reference)| reference).collect();
     secrets.resolve(&references);

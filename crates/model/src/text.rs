@@ -29,14 +29,14 @@ pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape_unless(text, |c| matches!(c, '\n' | '\t'))
 }
 
-fn escape_unless(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(|c| is_unsafe(c) && !is_kept(c)) {
+fn escape_unless(text: &str, is_allowed: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_unsafe(c) && !is_allowed(c)) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            _ if !is_unsafe(c) || is_kept(c) => escaped.push(c),
+            _ if !is_unsafe(c) || is_allowed(c) => escaped.push(c),
             '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
             _ => escaped.extend(c.escape_unicode()),
         }

@@ -150,8 +150,8 @@ impl Fields {
     }
 
     /// Keeps the values for which `is_kept` is true.
-    pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
-        self.0.retain(|(name, value)| is_kept(name, value));
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(name, value)| is_wanted(name, value));
     }
 
     /// Frees unused capacity.

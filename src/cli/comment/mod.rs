@@ -180,7 +180,7 @@ fn refuse_token(
     env: &Environment,
 ) -> Result<(), CommandError> {
     let mut reports = paths.iter().zip(texts);
-    if let Some((path, _)) = reports.find(|(_, text)| secrets.redact_known(text) != **text) {
+    if let Some((path, _)) = reports.find(|(_, text)| secrets.redact_values(text) != **text) {
         let path = path.display();
         return Err(CommandError::usage(format!("`{path}` holds the token; it is not sent")));
     }

@@ -341,7 +341,7 @@ impl Core {
             }
             Ok(response) => {
                 self.learn_service_time(&response.headers);
-                self.judge(operation, response, request.kept_keys(), unquotable)
+                self.judge(operation, response, request.key_filter(), unquotable)
             }
         }
     }

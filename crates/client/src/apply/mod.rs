@@ -6,7 +6,7 @@
 //! do: before the writes, after them, and when an answer was lost. A step that comes out the same
 //! runs. One that is no longer needed was done by somebody else. Anything else means that the
 //! container changed meanwhile, and the step is skipped. A step counts as done only if the new plan
-//! has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
+//! has no [`unconfirmed_cause`](crate::plan::ContainerPlan::unconfirmed_cause) for it.
 //!
 //! Containers run in parallel; steps follow their edges, inside a container (`run`) and between
 //! containers (`dependencies`). `lost` decides the outcome of lost answers, and `arrival` how long

@@ -378,7 +378,7 @@ impl Observer {
             let Some(value) = entry.fields.get(field) else { continue };
             let Some(name) = value.value.plain() else { continue };
             let text = name.as_str();
-            if let Some(id) = text.map_or(name.as_u64(), |text| names.known_id(named, text)) {
+            if let Some(id) = text.map_or(name.as_u64(), |text| names.numeric_id(named, text)) {
                 declared.insert(id, name.clone());
             } else if entry.state == EntryPresence::Absent {
                 absent_names.extend(text.map(str::to_lowercase));

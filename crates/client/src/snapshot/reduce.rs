@@ -311,7 +311,7 @@ impl Reducer {
 
     /// True if a text in `value` contains a secret of this run.
     fn contains_known_secret(&self, value: &Json) -> bool {
-        value::texts(value).any(|text| matches!(self.secrets.redact_known(text), Cow::Owned(_)))
+        value::texts(value).any(|text| matches!(self.secrets.redact_values(text), Cow::Owned(_)))
     }
 
     /// True if the live `value` of a field is secret, or may be.

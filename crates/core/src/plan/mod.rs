@@ -232,7 +232,7 @@ impl Plan {
     }
 
     /// The reason why a missing step does not prove that it was applied; see
-    /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::with_container_plans).
+    /// [`ContainerPlan::unconfirmed_cause`]. The plan must be one that [remembers](Self::with_container_plans).
     pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
         match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
             Some(plan) => plan.unconfirmed_cause(step),

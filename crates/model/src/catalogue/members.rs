@@ -53,7 +53,7 @@ impl KindRules for Members {
             CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.plain_calls(),
             CallPurpose::Create(declared) => {
                 let name = declared.text("user").unwrap_or_default();
-                (declared, context.names.known_id(NamedObject::User, name), None)
+                (declared, context.names.numeric_id(NamedObject::User, name), None)
             }
             CallPurpose::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
         };

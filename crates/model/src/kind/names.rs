@@ -94,7 +94,7 @@ impl CreatedContainers {
     }
 
     /// The id of the container at `path`, if the run created it.
-    pub fn known_id(&self, path: &str) -> Option<u64> {
+    pub fn numeric_id(&self, path: &str) -> Option<u64> {
         self.0.get(&path.to_lowercase())?.id
     }
 
@@ -159,7 +159,7 @@ impl Names {
 
     /// The level of access to which the custom role `name` belongs, if it was looked up.
     pub fn level_of_role(&self, name: &str) -> Option<u8> {
-        self.role_levels.get(&self.known_id(NamedObject::Role, name)?).copied()
+        self.role_levels.get(&self.numeric_id(NamedObject::Role, name)?).copied()
     }
 
     /// Stores the name of the object with `id`.
@@ -275,7 +275,7 @@ impl Names {
     }
 
     /// The id of `name`, if it exists.
-    pub fn known_id(&self, object_type: NamedObject, name: &str) -> Option<u64> {
+    pub fn numeric_id(&self, object_type: NamedObject, name: &str) -> Option<u64> {
         self.id(object_type, name)?.number()
     }
 
@@ -299,10 +299,10 @@ mod tests {
     fn the_id_of_a_created_group_is_known_after_its_creation() {
         let mut created: CreatedContainers =
             [(Scope::Group, Arc::from("Acme/Team"))].into_iter().collect();
-        assert_eq!((created.known_id("acme/team"), created.known_id("other")), (None, None));
+        assert_eq!((created.numeric_id("acme/team"), created.numeric_id("other")), (None, None));
         created.insert("other", 4);
         created.insert("acme/TEAM", 7);
-        assert_eq!((created.known_id("acme/team"), created.known_id("other")), (Some(7), None));
+        assert_eq!((created.numeric_id("acme/team"), created.numeric_id("other")), (Some(7), None));
         assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
         let names = Names::default().with_created(&created);

@@ -149,7 +149,7 @@ impl BranchSet<'_> {
         // The rules that still apply to all of them.
         let covering_after = self.after.covering(self.old_rule);
         if covering_after.is_empty() {
-            found.push(self.own_weakness("remove the protection"));
+            found.push(self.describe_weakness("remove the protection"));
         }
         let counted = self.before.covering(self.old_rule);
         for at in self.after.candidates_for(self.old_rule) {
@@ -165,19 +165,19 @@ impl BranchSet<'_> {
         if self.old_rule.needs_code_owners
             && !covering_after.iter().any(|rule| rule.needs_code_owners)
         {
-            found.push(self.own_weakness("no longer require the approval of code owners"));
+            found.push(self.describe_weakness("no longer require the approval of code owners"));
         }
         if !covering_after.is_empty()
             && !covering_after
                 .iter()
                 .any(|rule| !allows_more(self.old_rule.unprotect_rows.iter(), &rule.unprotect_rows))
         {
-            found.push(self.own_weakness("let more people unprotect"));
+            found.push(self.describe_weakness("let more people unprotect"));
         }
         found
     }
 
-    fn own_weakness(&self, how: &str) -> WeakerProtection {
+    fn describe_weakness(&self, how: &str) -> WeakerProtection {
         WeakerProtection { pattern: self.old_rule.pattern.clone(), description: how.to_owned() }
     }
 

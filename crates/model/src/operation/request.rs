@@ -70,7 +70,7 @@ pub struct Request<E> {
     /// Whether sending it again could undo later requests.
     is_sent_once: bool,
     /// The keys to keep of the objects in the response.
-    kept_keys: KeyFilter,
+    key_filter: KeyFilter,
     effect: PhantomData<E>,
 }
 
@@ -90,7 +90,7 @@ impl<E> Request<E> {
             sensitive: Vec::new(),
             pending_fields: Vec::new(),
             is_sent_once: false,
-            kept_keys: KeyFilter::All,
+            key_filter: KeyFilter::All,
             effect: PhantomData,
         }
     }
@@ -187,18 +187,18 @@ impl<E> Request<E> {
 
     /// Keeps only the `wanted` keys of the objects in the response.
     pub fn keeping(mut self, wanted: KeyFilter) -> Self {
-        self.kept_keys = wanted;
+        self.key_filter = wanted;
         self
     }
 
     /// Also keeps `keys` of the objects in the response.
     pub fn keeping_also(self, keys: &[&'static str]) -> Self {
-        Self { kept_keys: self.kept_keys.with_keys(keys), ..self }
+        Self { key_filter: self.key_filter.with_keys(keys), ..self }
     }
 
     /// The keys to keep of the objects in the response.
-    pub const fn kept_keys(&self) -> &KeyFilter {
-        &self.kept_keys
+    pub const fn key_filter(&self) -> &KeyFilter {
+        &self.key_filter
     }
 
     /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never

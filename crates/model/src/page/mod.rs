@@ -123,7 +123,7 @@ pub struct Pager {
     /// The number of received entries.
     received_count: u64,
     /// The size of the kept entries in bytes of JSON.
-    kept_bytes: usize,
+    total_bytes: usize,
     /// The kept entries, or those of the last page.
     objects: Vec<Object>,
     /// The identities of the kept entries.
@@ -224,7 +224,7 @@ impl Pager {
             rows: Rows::default(),
             page_count: 0,
             received_count: 0,
-            kept_bytes: 0,
+            total_bytes: 0,
             objects: Vec::new(),
             identities: BTreeSet::new(),
             size: None,
@@ -312,8 +312,8 @@ impl Pager {
 
     /// Keeps the entries of a page.
     fn keep_entries(&mut self, page: Vec<Object>) -> Result<(), PageError> {
-        self.kept_bytes += page.iter().map(value::object_size).sum::<usize>();
-        if self.kept_bytes > MAX_BYTES {
+        self.total_bytes += page.iter().map(value::object_size).sum::<usize>();
+        if self.total_bytes > MAX_BYTES {
             return Err(PageError::TooLong("64 MiB of JSON"));
         }
         if self.objects.len() + page.len() > MAX_ENTRIES {

@@ -138,7 +138,7 @@ impl Secrets {
 
     /// Never uses undrift's own `token`, nor its `file`, as a value; and redacts it.
     #[must_use]
-    pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
+    pub fn with_service_token(mut self, token: Secret, file: Option<&Path>) -> Self {
         let mut matcher = SecretMatcher::default();
         matcher.add(token.expose());
         self.add_redaction(token.clone());
@@ -340,7 +340,7 @@ impl Secrets {
     /// `text` with every known secret redacted, and every credential that the [judge] finds masked. A
     /// second redaction changes nothing.
     pub fn redact(&self, text: &str) -> String {
-        let text = self.redact_known(text);
+        let text = self.redact_values(text);
         match judge::mask_text(&text, Secrecy::Open) {
             _ if self.shows_credentials => text.into_owned(),
             Cow::Borrowed(_) => text.into_owned(),
@@ -350,7 +350,7 @@ impl Secrets {
 
     /// `text` with every known secret redacted: unchanged, escaped or encoded. Without a copy if
     /// there is none.
-    pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn redact_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
         replace_ranges(text, &self.find(text), SECRET_MARK)
     }
 }
@@ -464,7 +464,7 @@ mod tests {
     fn texts_and_data_are_made_of_resolved_secrets() {
         let part = Reference::Env("A".into());
         let secrets = secrets(&[("A", "a \"quoted\" secret"), ("HALF", "glpat-token/")])
-            .with_own_token(Secret::new(TOKEN), None);
+            .with_service_token(Secret::new(TOKEN), None);
         let row = ValueWithSecrets::Map(vec![(
             "value".into(),
             ValueWithSecrets::Secret(Box::new(part.clone())),
@@ -519,7 +519,7 @@ mod tests {
         let variables =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut secrets = Secrets::new(folder, variables)
-            .with_own_token(Secret::new(TOKEN), Some(&folder.join("token")));
+            .with_service_token(Secret::new(TOKEN), Some(&folder.join("token")));
         secrets.resolve([reference]);
         assert_eq!(secrets.get(reference).is_some(), secrets.missing_reason(reference).is_none());
         secrets.missing_reason(reference).cloned()
@@ -546,7 +546,7 @@ mod tests {
             "/nowhere",
             [("ADMIN".to_owned(), "abc".to_owned()), ("OTHER".to_owned(), "abcd".to_owned())],
         )
-        .with_own_token(Secret::new("abc"), None);
+        .with_service_token(Secret::new("abc"), None);
         short.resolve([&alias, &Reference::Env("OTHER".into())]);
         assert_eq!(
             short.missing().collect::<Vec<_>>(),
@@ -572,7 +572,7 @@ mod tests {
                 "{path}"
             );
             let secrets = Secrets::new(folder.path(), [])
-                .with_own_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
+                .with_service_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
             assert_eq!(secrets.read_file(path).is_err(), is_own, "an upload of {path}");
         }
     }
@@ -615,7 +615,7 @@ mod tests {
     fn a_refused_value_is_redacted_too() {
         let value = format!("machine gitlab.example.org password {TOKEN} login somebody-else");
         let mut secrets = Secrets::new("/nowhere", [("NETRC".to_owned(), value.clone())])
-            .with_own_token(Secret::new(TOKEN), None);
+            .with_service_token(Secret::new(TOKEN), None);
         secrets.resolve([&Reference::Env("NETRC".into())]);
         assert_eq!(secrets.redact(&format!("is {value}, {TOKEN}")), "is [secret], [secret]");
     }

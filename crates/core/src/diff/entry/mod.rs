@@ -421,7 +421,7 @@ impl<'a> EntryDiff<'a> {
         let changes = sent.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.new_change(name, None)).collect();
         let subject_id = subject_field(self.section).and_then(|(name, named)| {
-            self.context.names.known_id(named, self.values.get(name)?.text()?)
+            self.context.names.numeric_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
         let after = self.object_after(&nothing);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::Relations;
+use super::StepRelations;
 use crate::{
     address::{Address, groups_above},
     catalogue,
@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// The entry above is removed before the one below is created, or created after it.
-pub(super) fn order_entries(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let mut of_groups: HashMap<_, Vec<_>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         if let Some((section, name, unique)) = unique_above(step) {

@@ -48,14 +48,14 @@ pub(super) use people::note_lost_access;
 
 /// What one rule finds in the steps.
 #[derive(Default)]
-struct Relations {
+struct StepRelations {
     /// Edges, each with the position of the later step.
     edges: Vec<(usize, Edge)>,
     /// Conflicts that no order solves.
     problems: Vec<Problem>,
 }
 
-impl Relations {
+impl StepRelations {
     /// The step at `later` comes after what is at `first`.
     fn order(&mut self, later: usize, first: &Address, reason: &'static str) {
         self.edges.push((later, Edge { address: first.clone(), reason }));
@@ -125,8 +125,8 @@ fn values_above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iter
 }
 
 /// A step that names a group or project of the run comes after its creation.
-fn edges_to_creations(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+fn edges_to_creations(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let new = by_path(steps, |_, step| step.address.section.is_none().then_some(step));
     for (at, step) in steps.iter().enumerate() {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
@@ -146,8 +146,8 @@ fn edges_to_creations(steps: &[Step]) -> Relations {
 }
 
 /// New containers start with the new settings of the groups above.
-fn edges_to_inherited_settings(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+fn edges_to_inherited_settings(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     // Steps in a new group come after its creation anyway.
     let by_group = addresses_by_path(steps, |step| {
         !step.provides(Capability::Exists) && step.effects.contains(&Effect::HandsDown)
@@ -162,8 +162,8 @@ fn edges_to_inherited_settings(steps: &[Step]) -> Relations {
 }
 
 /// A container gets its name after the sibling that gives that name up.
-fn edges_to_freed_names(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+fn edges_to_freed_names(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let settings = steps.iter().filter(|step| step.address.section == Some(settings::SECTION));
     let given_up: HashMap<_, _> = settings
         .filter_map(|step| {
@@ -193,8 +193,8 @@ fn place_of_name(step: &Step, name: &str) -> (String, String) {
 
 /// Below a group that moves, a container is at its declared path only after the move, and so is a
 /// project that a request names. Until then the service uses the former path.
-fn edges_to_moves(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+fn edges_to_moves(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
         by_path(steps, |_, step| {
             let moves = step.scope == scope && step.provides(Capability::InPlace);
@@ -216,8 +216,8 @@ fn edges_to_moves(steps: &[Step]) -> Relations {
 }
 
 /// A step that takes a path or the name of an entry comes after the move or rename that frees it.
-fn order_freed_paths(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+fn order_freed_paths(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let followed: HashSet<_> = steps.iter().flat_map(freeing_addresses).collect();
     let addresses = steps.iter().map(|step| &step.address);
     let present: HashSet<_> = addresses.filter(|address| followed.contains(address)).collect();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Relations, addresses_by_path, values_above};
+use super::{StepRelations, addresses_by_path, values_above};
 use crate::{
     address::{Address, groups_above},
     diff::{
@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// Orders steps that change access and steps that need it, and refuses conflicts between them.
-pub(super) fn order_access(steps: &[Step]) -> Relations {
-    let (mut relations, grants) = (Relations::default(), collect_grants(steps));
+pub(super) fn order_access(steps: &[Step]) -> StepRelations {
+    let (mut relations, grants) = (StepRelations::default(), collect_grants(steps));
     follow_access(steps, &grants, &mut relations);
     refuse_outsiders(steps, &grants, &mut relations);
     order_removals(steps, &grants, &mut relations);
@@ -57,7 +57,7 @@ fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &
 }
 
 /// Users named in a rule get access first: in a group above or by its shares, or an outsider in any group.
-fn follow_access(steps: &[Step], grants: &Grants, relations: &mut Relations) {
+fn follow_access(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
     let reason = Capability::People.order_reason(Scope::Project);
     let shared = addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
     for (at, step) in steps.iter().enumerate() {
@@ -91,7 +91,7 @@ fn raises_share(step: &Step) -> bool {
 }
 
 /// Rules may name only users who have access, or get it in a group.
-fn refuse_outsiders(steps: &[Step], grants: &Grants, relations: &mut Relations) {
+fn refuse_outsiders(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
     let transferred = addresses_by_path(steps, |step| {
         step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }))
     });
@@ -124,7 +124,7 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 /// A user gets access above before it ends below, and the rules that name the user are changed before it ends
 /// in a group. The service also removes a member of a group from what is below it, so new members there come
 /// later.
-fn order_removals(steps: &[Step], grants: &Grants, relations: &mut Relations) {
+fn order_removals(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
     let mut by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         if let Some(user) = user_losing_access(step) {
@@ -191,7 +191,7 @@ pub(in crate::plan) fn note_lost_access(
 }
 
 /// The service refuses a level below one that the same run gives in a group above.
-fn refuse_lower_levels(steps: &[Step], grants: &Grants, relations: &mut Relations) {
+fn refuse_lower_levels(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
     for step in steps {
         for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
             let Some(grants) = grants.get(&user) else { continue };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Relations, by_path, values_above};
+use super::{StepRelations, by_path, values_above};
 use crate::{
     address::{Address, groups_above},
     diff::{
@@ -16,8 +16,8 @@ use crate::{
 
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
 /// private, unless the administrators of the service changed that.
-pub(super) fn refuse_too_visible(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+pub(super) fn refuse_too_visible(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let groups = by_path(steps, |_, step| {
         let most = visibility_after(step).filter(|_| step.scope == Scope::Group)?;
         Some((step, most))
@@ -52,8 +52,8 @@ fn visibility_after(step: &Step) -> Option<usize> {
 }
 
 /// A group is widened before what is in it, and narrowed after that.
-pub(super) fn order_visibility(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+pub(super) fn order_visibility(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     let reason = "nothing may be more visible than its parent group";
     let widened = by_path(steps, |_, step| widens(step).then_some(&step.address));
     let narrowed = by_path(steps, |at, step| narrows_visibility(step).then_some(at));
@@ -78,8 +78,8 @@ fn widens(step: &Step) -> bool {
 
 /// Refuses to narrow a group with something more visible in it that this run does not narrow. What leaves
 /// the group does so first.
-pub(super) fn order_visible_contents(steps: &[Step]) -> Relations {
-    let mut relations = Relations::default();
+pub(super) fn order_visible_contents(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
     if !steps.iter().any(|step| !visible_contents(step).is_empty()) {
         return relations;
     }

@@ -143,8 +143,8 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
         let mut items = list(live.get(name));
         let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
-        let known_items: HashSet<_> = items.iter().cloned().collect();
-        items.extend(at_least.into_iter().filter(|item| !known_items.contains(item)));
+        let item_set: HashSet<_> = items.iter().cloned().collect();
+        items.extend(at_least.into_iter().filter(|item| !item_set.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
     let resolved_lists: Vec<_> = declared.iter().filter_map(resolve_condition).collect();

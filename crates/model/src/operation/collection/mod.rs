@@ -69,8 +69,8 @@ impl EntryPath {
         let parent = match arguments[..] {
             [] => None,
             [argument] if leading_name_count > 0 && names.len() > leading_name_count => {
-                let own_names = names.split_off(leading_name_count);
-                Some(ParentPath { names: std::mem::replace(&mut names, own_names), argument })
+                let entry_names = names.split_off(leading_name_count);
+                Some(ParentPath { names: std::mem::replace(&mut names, entry_names), argument })
             }
             _ => return Err("must have at most one argument between names, for a parent entry"),
         };

@@ -359,7 +359,7 @@ impl<'a> ContainerRun<'a> {
     /// with this address.
     fn created_id(&self, address: &str) -> Option<u64> {
         if !address.contains('#') {
-            return self.dependencies.created_ids().known_id(address);
+            return self.dependencies.created_ids().numeric_id(address);
         }
         self.cache.borrow().id_of(&self.container, address)
     }
