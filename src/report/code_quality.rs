@@ -98,7 +98,7 @@ struct IssueList<'a> {
 }
 
 impl IssueList<'_> {
-    /// Adds an item, which `other_count` other objects share.
+    /// Adds an item, which this number of `others` share.
     fn add_item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
@@ -122,7 +122,7 @@ impl IssueList<'_> {
         self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
     }
 
-    /// Adds a step, or one change of it, which `other_count` other steps share at the same line.
+    /// Adds a step, or one change of it, which this number of `others` share at the same line.
     fn add_step(
         &mut self,
         (step, change): (&Step, Option<&FieldChange>),

@@ -1,6 +1,6 @@
 //! The roster: which groups and projects exist where rules include undeclared ones.
 //!
-//! An [`RosterQuery`] describes the part of the service that must be listed completely. The [`Roster`] is
+//! A [`RosterQuery`] describes the part of the service that must be listed completely. The [`Roster`] is
 //! the result: each undeclared group or project is a [`MatchedContainer`]. Some members are never included.
 
 use std::{collections::BTreeSet, sync::Arc};

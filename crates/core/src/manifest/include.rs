@@ -110,7 +110,7 @@ impl Includes {
 
     /// Adds the containers that the rules include from `roster` to `desired`. Marks the roster as
     /// incomplete if a searched group or user does not exist and is not declared. Adds warnings
-    /// about rules that match nothing if the roster is complete.
+    /// about rules that match nothing if every list could be read.
     ///
     /// # Errors
     /// The faults of rules in the containers that they include. Their warnings were reported when

@@ -243,7 +243,7 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The fault of a cron expression: not five fields, a number out of its limits, or a
+/// The fault of a cron expression: fewer than five fields, a number out of its limits, or a
 /// word that is none of the names.
 fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();

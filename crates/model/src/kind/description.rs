@@ -132,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// `field`, with the properties that `home` sets for all fields.
+    /// `field`, with the properties that `scoped_kind` sets for all fields.
     fn adapt_field(&self, scoped_kind: &ScopedKind, field: &Field) -> Field {
         // The path contains the id of the parent.
         let is_parent = scoped_kind.parent.is_some_and(|parent| parent.field == field.name);
@@ -418,7 +418,8 @@ pub struct Operations {
 }
 
 impl From<Vec<AnyOp>> for Operations {
-    /// The first operation with a method is the one for it; further ones are others.
+    /// The first writing operation with a method is the one for its purpose; the last list and the last
+    /// single read count. Further operations are others.
     fn from(operations: Vec<AnyOp>) -> Self {
         let mut by_purpose = Self::default();
         for op in operations {

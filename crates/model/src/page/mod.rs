@@ -541,7 +541,7 @@ fn default_identity(object: &Object) -> String {
     }
 }
 
-/// A field that is present and not null.
+/// A field that is present and identifies its object: not null, and of the right type.
 fn identifying_value<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
     object.get(name).filter(|value| is_identifying(name, value))
 }

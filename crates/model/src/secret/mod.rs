@@ -26,7 +26,7 @@ pub use lookup::{Secrets, UnresolvedReference, without_newline};
 pub use matcher::SECRET_MARK;
 pub use names::{AllowedVariables, RESERVED_PREFIXES, allowable_prefix, is_reserved};
 
-/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
+/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` shows no part of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -116,7 +116,8 @@ impl Reference {
         if let Self::Data(data) = self { data.references() } else { vec![self] }
     }
 
-    /// The text or data with [`MASK`] for each secret, if it is more than one secret.
+    /// The text or data with [`MASK`] for each secret; `None` for a single variable
+    /// or file.
     pub fn masked(&self) -> Option<Json> {
         match self {
             Self::Env(_) | Self::File(_) => None,

@@ -28,7 +28,8 @@ const PRECONDITION_FAILED: u16 = 412;
 
 /// Why a step waits.
 pub(super) enum WaitReason {
-    /// The answer to its call was lost; `rereads` were made since its sending began.
+    /// The answer to its call was lost. `rereads` is the number of the reading that it waits for, since
+    /// its sending began.
     Lost { error: ApiError, since: Duration, rereads: usize },
     /// The contents requested at this instant have not arrived.
     Contents { since: Duration },
