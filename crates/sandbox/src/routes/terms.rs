@@ -46,7 +46,8 @@ impl Terms {
 pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
     let exists = match level {
         PLANNER => call.is_at_least(17, 7),
-        SECURITY_MANAGER => call.is_at_least(18, 7),
+        // Behind a flag from 18.7 on; the recorded 18.9 refuses it.
+        SECURITY_MANAGER => call.is_at_least(19, 0),
         _ => true,
     };
     exists && ROLE_LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
