@@ -12,6 +12,21 @@ fn documents(numbers: impl IntoIterator<Item = usize>, text: impl Fn(usize) -> S
     texts.join("---\n")
 }
 
+/// The files of an estate with groups.
+fn files(
+    rules: &str,
+    groups: String,
+    projects: String,
+    seed: String,
+) -> Vec<(&'static str, String)> {
+    vec![
+        ("rules.yaml", rules.to_owned()),
+        ("groups.yaml", groups),
+        ("projects.yaml", projects),
+        ("sandbox.yaml", seed),
+    ]
+}
+
 /// Seventeen projects alike.
 fn alike() -> Estate {
     let rules = "\
@@ -125,29 +140,23 @@ settings: {visibility: internal, project_creation_level: maintainer, request_acc
         }
     });
     let projects = documents(0..48, |at| {
-        let sort =
+        let profile =
             ["service", "library", "docs", "service"][if at % 5 > 0 { at * 7 % 4 } else { 0 }];
         let (top, team) = (["north", "south"][at % 2], teams[at % 3]);
-        let own = if at % 4 > 0 {
+        let settings = if at % 4 > 0 {
             String::new()
         } else {
             format!("settings: {{description: Number {at}}}\n")
         };
         format!(
-            "kind: Project\npath: {top}/{team}/{sort}-{at:02}\ncreate: true\nuses: [{sort}]\n{own}"
+            "kind: Project\npath: {top}/{team}/{profile}-{at:02}\ncreate: true\nuses: [{profile}]\n{settings}"
         )
     });
     let owner = "visibility: internal, members: [{user: alice, access_level: owner}]";
     let seed = format!(
         "users: [{{username: alice}}, {{username: bob}}]\ngroups: [{{path: north, {owner}}}, {{path: south, {owner}}}]\n"
     );
-    let files = vec![
-        ("rules.yaml", rules.to_owned()),
-        ("groups.yaml", groups),
-        ("projects.yaml", projects),
-        ("sandbox.yaml", seed),
-    ];
-    ("types", "north south", files)
+    ("types", "north south", files(rules, groups, projects, seed))
 }
 
 /// What an installation sets for four top-level groups.
@@ -179,19 +188,13 @@ settings: {visibility: internal, share_with_group_lock: true, subgroup_creation_
     });
     let projects = documents(0..16, |at| {
         let top = tops[at / 4];
-        let own = format!("variables:\n  - {{key: NAME, value: {top}-{at}}}\n");
-        let own = if at % 4 < 2 { own } else { String::new() };
-        format!("kind: Project\npath: {top}/p{}\ncreate: true\n{own}", at % 4)
+        let variables = format!("variables:\n  - {{key: NAME, value: {top}-{at}}}\n");
+        let variables = if at % 4 < 2 { variables } else { String::new() };
+        format!("kind: Project\npath: {top}/p{}\ncreate: true\n{variables}", at % 4)
     });
     let seeds = tops.map(|top| format!("{{path: {top}, visibility: internal}}")).join(", ");
     let seed = format!("release: '18.2'\ngroups: [{seeds}]\n");
-    let files = vec![
-        ("rules.yaml", rules.to_owned()),
-        ("groups.yaml", groups),
-        ("projects.yaml", projects),
-        ("sandbox.yaml", seed),
-    ];
-    ("tops", "alpha beta gamma delta", files)
+    ("tops", "alpha beta gamma delta", files(rules, groups, projects, seed))
 }
 
 /// All estates.

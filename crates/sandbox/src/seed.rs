@@ -375,7 +375,8 @@ mod tests {
                 fields += 1;
             }
         }
-        assert!(fields > 50, "{fields} fields");
+        // A new collection is no matter of this test.
+        assert_eq!(fields - registry::seedable().count(), 40);
     }
 
     #[test]

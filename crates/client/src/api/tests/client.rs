@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::script::*;
 use crate::{
     api::{
-        ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, TransportError,
+        ApiError, ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, TransportError,
         quote::QuoteRedactor, retry::SendOutcome,
     },
     field::Scope,
@@ -21,6 +21,11 @@ use crate::{
 
 fn get() -> op::Request<op::Read> {
     op::PROJECT_GET.request().arg("id", "acme/shop")
+}
+
+/// The error of a single read with this answer.
+async fn failed_get(reply: Reply) -> ApiError {
+    read_client(&Script::new([reply]), settings()).get(get()).await.unwrap_err()
 }
 
 fn create() -> op::Request<op::Write> {
@@ -357,19 +362,9 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
 #[tokio::test(start_paused = true)]
 async fn a_project_that_has_moved_is_known_by_its_id() {
     let location = |to| json_with_headers(301, &[("location", to)], "");
-    let here =
-        read_client(&Script::new([location("https://example.org/api/v4/projects/7")]), settings())
-            .get(get())
-            .await
-            .unwrap_err();
+    let here = failed_get(location("https://example.org/api/v4/projects/7")).await;
     assert_eq!((here.is_moved(), here.moved_to()), (true, Some(7)));
-    let away = read_client(
-        &Script::new([location("https://evil.example/api/v4/projects/7?x=canary")]),
-        settings(),
-    )
-    .get(get())
-    .await
-    .unwrap_err();
+    let away = failed_get(location("https://evil.example/api/v4/projects/7?x=canary")).await;
     assert_eq!((away.is_moved(), away.moved_to()), (true, Some(7)));
     assert!(!shown(&away).contains("canary"));
     let moved =
@@ -542,24 +537,18 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         &[("x-request-id", "01HX-y")],
         r#"{"message":"404 Project Not Found"}"#,
     );
-    let error = read_client(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
+    let error = failed_get(reply).await;
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
     assert!(error.is_container_missing());
-    let error = read_client(
-        &Script::new([send_failure(RequestPhase::NotSent, TransportError::Network)]),
-        settings(),
-    )
-    .get(get())
-    .await
-    .unwrap_err();
+    let error = failed_get(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error)),
         "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
     );
-    let error = read_client(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
+    let error = failed_get(html(200)).await;
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 200 with an HTML page"
@@ -667,8 +656,7 @@ async fn an_error_says_what_to_do() {
         (json_with_headers(429, &[("retry-after", "86400")], ""), "try again later"),
     ];
     for (reply, hint) in table {
-        let error =
-            read_client(&Script::new([reply.clone()]), settings()).get(get()).await.unwrap_err();
+        let error = failed_get(reply.clone()).await;
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
@@ -888,7 +876,7 @@ async fn an_optional_object_has_its_keys_or_is_absent() {
 async fn a_cause_keeps_the_parts_of_an_answer() {
     let reply =
         json_with_headers(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
-    let error = read_client(&Script::new([reply]), settings()).get(get()).await.unwrap_err();
+    let error = failed_get(reply).await;
     let cause = crate::cause::Cause::from(&error);
     assert_eq!(
         (cause.operation, cause.status, cause.request_id.as_deref()),
@@ -898,13 +886,7 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
         !cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"),
         "{cause:?}"
     );
-    let error = read_client(
-        &Script::new([send_failure(RequestPhase::NotSent, TransportError::Network)]),
-        settings(),
-    )
-    .get(get())
-    .await
-    .unwrap_err();
+    let error = failed_get(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
     let cause = crate::cause::Cause::from(&error);
     assert!(
         cause.transient && cause.message.ends_with("got no answer: connection reset"),
