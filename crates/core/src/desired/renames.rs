@@ -31,8 +31,7 @@ impl<'d> Renames<'d> {
         is_live: impl Fn(&str) -> bool,
     ) -> Self {
         let mut renames = Self::default();
-        let has_former = |entry: &DesiredEntry| entry.fields.get(FORMER_FIELD).is_some();
-        if section.table().get(FORMER_FIELD).is_none() || !entries.iter().any(has_former) {
+        if !declares_renames(section, entries) {
             return renames;
         }
         let identify =
@@ -71,8 +70,7 @@ impl<'d> Renames<'d> {
     /// The renames that `container` declares in `section`, with these `live` entries.
     pub fn with(section: Section, container: &'d Container, live: &[LiveEntry]) -> Self {
         let declared = container.section(section.section);
-        let Some(declared) = declared.filter(|_| section.table().get(FORMER_FIELD).is_some())
-        else {
+        let Some(declared) = declared.filter(|it| declares_renames(section, &it.entries)) else {
             return Self::default();
         };
         let identities = live.iter().map(|entry| section.identify(entry.fields.raw()));
@@ -107,4 +105,10 @@ impl<'d> Renames<'d> {
             .iter()
             .filter(|former| !self.takers.contains_key(*former) && !self.declared.contains(*former))
     }
+}
+
+/// True if one of these `entries` of `section` has a former name.
+fn declares_renames(section: Section, entries: &[DesiredEntry]) -> bool {
+    section.spec(FORMER_FIELD).is_some()
+        && entries.iter().any(|entry| entry.fields.get(FORMER_FIELD).is_some())
 }

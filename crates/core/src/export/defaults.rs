@@ -33,7 +33,7 @@ const MIN_PROJECTS: usize = 3;
 /// The minimum number of lines that `Defaults` must save: its own five without values, plus one.
 pub(super) const MIN_SAVED_LINES: u64 = 6;
 /// The maximum number of exceptions of small groups; of others a tenth.
-const MOST_EXCEPTIONS: usize = 3;
+const MAX_EXCEPTIONS: usize = 3;
 /// The cost of an override that cannot be expressed.
 const IMPOSSIBLE_COST: u64 = 1 << 40;
 
@@ -175,10 +175,8 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
     let mut groups: Vec<GroupProjects> = Vec::new();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     for (lower, path) in paths {
-        let above = {
-            let mut outer = groups_above(&lower).chain([""]);
-            outer.find_map(|outer| positions.get(outer).copied())
-        };
+        let above =
+            groups_above(&lower).chain([""]).find_map(|outer| positions.get(outer).copied());
         positions.insert(lower, groups.len());
         groups.push(GroupProjects {
             path,
@@ -285,7 +283,7 @@ fn shared_values_of(
             .map(|project| documents[*project].path.to_string())
             .collect();
         // Those with it use a profile then.
-        if except.len() > MOST_EXCEPTIONS.max(group.projects_below.len() / 10) {
+        if except.len() > MAX_EXCEPTIONS.max(group.projects_below.len() / 10) {
             continue;
         }
         let saves = costs_before.saturating_sub(costs_after + line_count(section, common));

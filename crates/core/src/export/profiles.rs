@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// The minimum number of documents that use a profile.
-const FEWEST_USERS: usize = 3;
+const MIN_USERS: usize = 3;
 
 /// The lines of a profile without its sections.
-const LINES_OF_PROFILE: u64 = 3;
+const EMPTY_PROFILE_LINES: u64 = 3;
 
 /// A value of several documents.
 struct RepeatedValue {
@@ -47,7 +47,7 @@ pub(super) fn extract_profiles(
     for (users, values) in by_users {
         let lines: u64 = values.iter().map(|value| line_count(value.section, &value.entry)).sum();
         let new_lines = users.iter().filter(|user| documents[**user].uses.is_empty()).count();
-        let costs = lines + LINES_OF_PROFILE + new_lines as u64;
+        let costs = lines + EMPTY_PROFILE_LINES + new_lines as u64;
         if (lines * users.len() as u64).saturating_sub(costs) < MIN_SAVED_LINES {
             continue;
         }
@@ -98,7 +98,7 @@ fn find_repeated_values(
             }
         }
     }
-    all.into_values().filter(|(_, users)| users.len() >= FEWEST_USERS)
+    all.into_values().filter(|(_, users)| users.len() >= MIN_USERS)
 }
 
 /// A name for a profile with `values`, after their sections.

@@ -139,12 +139,9 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
         documents.iter().map(|document| document.path.to_lowercase()).collect();
     let others = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
-    // A guard asks before a runner is added, also to a new project.
-    let seeded: BTreeSet<String> = projects.iter().map(|(path, _)| path.clone()).collect();
     let owner = (!runners.is_empty()).then(|| vec![Item::value("path", RUNNER_PROJECT)]);
     projects.extend(owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
     let runners = runners.into_iter().map(|(runner, having)| {
-        let having = having.into_iter().filter(|path| seeded.contains(*path));
         let having: Vec<_> =
             std::iter::once(RUNNER_PROJECT).chain(having).map(Json::from).collect();
         vec![Item::value("description", runner), Item::value("projects", having)]
@@ -203,9 +200,10 @@ fn seed_groups(
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch, with a runner or with
-/// entries that no request creates, or one with a path that is no longer valid for new projects. Where a guard would
-/// ask about something in a project that is not new, these entries are left to wait.
+/// often allow nobody to create projects, one with a field that waits for a branch, with entries that no
+/// request creates or with a runner, since a guard asks before one is added, also to a new project, or
+/// one with a path that is no longer valid for new projects. Where a guard would ask about something in
+/// a project that is not new, entries that no request creates are left to wait.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
     let mut seeded_sections: Vec<_> =
@@ -248,7 +246,7 @@ fn is_guarded(document: &ExportedDocument) -> bool {
     })
 }
 
-/// Whether an entry of the section names a runner.
+/// True if an entry of the section names a runner.
 fn names_runner(section: Section, fields: &Fields) -> bool {
     forms::referenced_names(section, fields)
         .into_iter()
