@@ -306,6 +306,14 @@ pub(crate) fn add_members(body: &mut Value, extra_members: Value) {
     }
 }
 
+/// An object without some of its members.
+pub(crate) fn remove_members(mut body: Value, names: &[&str]) -> Value {
+    if let Value::Object(members) = &mut body {
+        members.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    body
+}
+
 /// The complaint about a text with more than `max` characters.
 pub(crate) fn length_fault(text: &str, max: usize) -> Option<String> {
     let is_long = text.chars().count() > max;

@@ -51,7 +51,7 @@ fn inherited_badges(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 /// A badge as the service shows it. Placeholders for the project are filled in only in projects.
 fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
     let names = "name link_url image_url rendered_link_url rendered_image_url id kind";
-    let mut body = members(badge, names);
+    let mut body = badge.members(names);
     for name in URL_FIELDS {
         let url = badge.text(name);
         body[name] = url.into();

@@ -90,7 +90,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
-    } else if is_taken(&stored, row, "title") || is_taken_nearby(call, row)? {
+    } else if row.is_taken(&stored, "title") || is_taken_nearby(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start.is_empty() && !due.is_empty() && due < start {
         Some(("due_date", "must be greater than start date"))
@@ -156,7 +156,7 @@ const DEPLOY_TOKENS: Collection = Collection {
 fn token_json(call: &Call<'_>, row: &Record) -> Value {
     let (expires, username) = (row.text("expires_at"), row.text("username"));
     let default_username = format!("gitlab+deploy-token-{}", row.id);
-    let mut body = members(row, "id name username expires_at scopes revoked expired");
+    let mut body = row.members("id name username expires_at scopes revoked expired");
     body["username"] = if username.is_empty() { &default_username } else { username }.into();
     body["revoked"] = false.into();
     body["expired"] = (!expires.is_empty() && expires <= call.time_text()).into();
@@ -203,7 +203,7 @@ const STATUS_CHECKS: Collection = Collection {
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
                 complaints.push(format!("{words} can't be blank"));
-            } else if is_taken(&stored, row, field) {
+            } else if row.is_taken(&stored, field) {
                 complaints.push(format!("{words} has already been taken"));
             }
         }
@@ -235,7 +235,7 @@ fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
-    let mut body = members(row, "id name project_id external_url protected_branches");
+    let mut body = row.members("id name project_id external_url protected_branches");
     body["project_id"] = project.into();
     body["protected_branches"] = branches.collect();
     set_if(

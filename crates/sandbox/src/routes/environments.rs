@@ -174,7 +174,7 @@ fn check(row: &Record, rows: &[Record], former: Option<&Record>, has_agent: bool
     let mut complaints = Complaints::default();
     let name = row.text("name");
     complaints.add_if(name.is_empty(), "name", "can't be blank");
-    complaints.add_if(is_taken(rows, row, "name"), "name", "has already been taken");
+    complaints.add_if(row.is_taken(rows, "name"), "name", "has already been taken");
     let slug = slug(name);
     let is_slug_taken = rows.iter().any(|other| row.id == 0 && other.text("slug") == slug);
     complaints.add_if(is_slug_taken, "slug", "has already been taken");
@@ -262,7 +262,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
     },
     complete: complete_protected,
     json: |_, row| {
-        Ok(members(row, &["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
+        Ok(row.members(&["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
     },
     ..Collection::new("/projects/{id}/protected_environments")
 };
@@ -289,7 +289,7 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     if row.id != 0 {
         // The path contains the name; it cannot be changed.
         row.set("name", call.segment("entry"));
-    } else if is_taken(&call.stored_rows()?, row, "name") {
+    } else if row.is_taken(&call.stored_rows()?, "name") {
         let name = row.text("name");
         return Err(ErrorResponse::conflict(&if !is_group && call.release() >= OBSERVED_RELEASE {
             format!("Environment '{name}' is already protected")

@@ -36,11 +36,13 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
     requested_visibility
         .as_deref()
-        .map_or(Ok(()), |requested| projects::check_restriction(call, requested))?;
-    let visibility = requested_visibility
-        .unwrap_or_else(|| projects::lower_visibility(&upstream.visibility, &namespace).to_owned());
-    projects::check_visibility(&namespace, &visibility)?;
-    let (name_taken, path_taken) = projects::are_names_taken(call, &namespace, &name, &path, None)?;
+        .map_or(Ok(()), |requested| project_rules::check_restriction(call, requested))?;
+    let visibility = requested_visibility.unwrap_or_else(|| {
+        project_rules::lower_visibility(&upstream.visibility, &namespace).to_owned()
+    });
+    project_rules::check_visibility(&namespace, &visibility)?;
+    let (name_taken, path_taken) =
+        project_rules::are_names_taken(call, &namespace, &name, &path, None)?;
     refuse_if(name_taken || path_taken, || name_conflict(call, name_taken, path_taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());

@@ -29,7 +29,7 @@ const SAML: Collection = Collection {
     complete: |call, row| {
         let level = read_level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
-        refuse_if(is_taken(&call.stored_rows()?, row, SAML_NAME), || {
+        refuse_if(row.is_taken(&call.stored_rows()?, SAML_NAME), || {
             ErrorResponse::bad_request_message("Saml group name has already been taken")
         })?;
         let role = member_roles::role_id(call, SAML_ROLES_SINCE, level, |text| {

@@ -126,7 +126,7 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let kind = INTEGRATION_KINDS.iter().find(|kind| kind.slug == slug);
     let names = "id title slug created_at updated_at active comment_on_event_enabled";
-    let mut body = members(row, names);
+    let mut body = row.members(names);
     body["title"] = json!(kind.map(|kind| &kind.title));
     body["active"] = row.is_set("active").into();
     for event in &ATTRIBUTE_TABLE.integration_events {

@@ -280,7 +280,7 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     let Some(holder) = group.or(call.scope.project_id().map(Holder::Project)) else {
         return Ok(());
     };
-    let is_taken = is_taken(&list_labels(call, [holder])?, label, TITLE);
+    let is_taken = label.is_taken(&list_labels(call, [holder])?, TITLE);
     refuse_if(is_taken, || ErrorResponse::model(TITLE, "has already been taken"))
 }
 

@@ -79,7 +79,7 @@ fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
     let names =
         "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
-    let mut body = members(schedule, names);
+    let mut body = schedule.members(names);
     body["ref"] = shown_ref(call, schedule.text("ref")).into();
     body["owner"] = owner.into();
     Ok(body)

@@ -11,7 +11,7 @@ pub(super) use super::super::access::{
 };
 pub(super) use super::super::answer::{
     Answer, Complaints, ErrorResponse, Result, add_members, length_fault, number_fault, refuse_if,
-    set_if, try_any, try_filter,
+    remove_members, set_if, try_any, try_filter,
 };
 pub(super) use super::super::attributes::{
     ATTRIBUTE_TABLE, Attribute, AttributeTier, Audience, OnNull, VISIBILITIES, ValueKind,
@@ -43,7 +43,7 @@ pub(super) use super::super::stored_settings::{GROUP_SETTINGS, USER_SETTINGS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::fields::{Form, ReferencedRow, RowField};
-pub(super) use super::rows::{Collection, CollectionCall, Verb, is_taken, members, remove_members};
+pub(super) use super::rows::{Collection, CollectionCall, Verb};
 pub(super) use super::terms::{self, Terms};
 pub(super) use super::view::{self, Extras};
 pub(super) use super::{Route, delete, get, patch, post, put};

@@ -1,4 +1,4 @@
-//! The rules for names and paths of projects, in the words of the service's models: each fault is
+//! The rules for names, paths and visibilities of projects, in the words of the service's models: each fault is
 //! reported for the project and for the namespace that belongs to it.
 
 use super::names::{
@@ -6,7 +6,10 @@ use super::names::{
     is_plain_path, is_reserved,
 };
 use super::prelude::*;
-use super::projects::are_names_taken;
+use super::{
+    group_rules::{self, visibility_rank},
+    instance,
+};
 
 const TOO_SHORT_TEXT: &str = "is too short (minimum is 1 character)";
 const NAME_FORM: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
@@ -58,6 +61,66 @@ pub(crate) fn check_free(
         complaints.add_if(is_taken, field, TAKEN_TEXT);
     }
     complaints.into_result()
+}
+
+/// The name and the path of a new project; if one is omitted, it is made from the other.
+pub(super) fn name_and_path(
+    call: &Call<'_>,
+    params: &Params,
+    namespace: &Namespace,
+) -> Result<(String, String)> {
+    let given = |name| Ok::<_, ErrorResponse>(params.text(name)?.unwrap_or_default());
+    let (mut name, mut path) = (given("name")?.trim_start().to_owned(), given("path")?);
+    if path.is_empty() {
+        path = make_path(&name);
+    } else if name.is_empty() {
+        name.clone_from(&path);
+    }
+    let requested = RequestedName {
+        is_unnamed: path.is_empty() && !params.has("path"),
+        is_name_blank: params.text("name")?.is_some(),
+        ..RequestedName::new(namespace, &name, &path)
+    };
+    check(requested, are_names_taken(call, namespace, &name, &path, None)?)?;
+    Ok((name, path))
+}
+
+/// Returns (name is taken, path is taken).
+pub(crate) fn are_names_taken(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    name: &str,
+    path: &str,
+    excluded_id: Option<i64>,
+) -> Result<(bool, bool)> {
+    let full_path = format!("{}/{path}", namespace.full_path);
+    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
+    let name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
+                   OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
+    Ok((name_taken, call.query_value(sql, params![full_path, excluded_id])?))
+}
+
+/// Refuses a visibility that only administrators may use.
+pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
+    refuse_if(instance::is_restricted(call, visibility)?, || {
+        ErrorResponse::model("visibility_level", group_rules::restricted_text(visibility))
+    })
+}
+
+/// Refuses a visibility above the group's.
+pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
+    if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
+    {
+        let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
+        return Err(ErrorResponse::model("visibility_level", text));
+    }
+    Ok(())
+}
+
+/// The more restrictive one of a visibility and the visibility of a group.
+pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
+    check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
 
 /// Adds a fault for the project and for its namespace, if `is_wrong`.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::approvals::APPROVALS_BEFORE_MERGE;
 use super::default_branches::{self, DEFAULT_BRANCH};
-use super::group_rules::{self, visibility_rank};
 use super::group_runners::{self, PROJECT_RUNNERS_ENABLED as RUNNERS};
 use super::members;
 use super::prelude::*;
@@ -129,10 +128,10 @@ pub(crate) fn insert(
 ) -> Result<i64> {
     let is_within_limit = namespace.is_group() || users::may_create_project(call, creator)?;
     refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
-    let (name, path) = name_and_path(call, params, namespace)?;
+    let (name, path) = project_rules::name_and_path(call, params, namespace)?;
     let visibility = match params.allowed_text("visibility", VISIBILITIES)? {
         Some(requested) => {
-            check_restriction(call, &requested)?;
+            project_rules::check_restriction(call, &requested)?;
             requested
         }
         None => match instance::read_setting(call, "default_project_visibility")? {
@@ -140,7 +139,7 @@ pub(crate) fn insert(
             _ => "private".to_owned(),
         },
     };
-    let visibility = lower_visibility(&visibility, namespace);
+    let visibility = project_rules::lower_visibility(&visibility, namespace);
     let contents = InitialContents::from_call(call, accepts, params)?;
     let mut attributes = settings::new_project_attributes(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
@@ -241,11 +240,6 @@ pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value>
     Ok(body)
 }
 
-/// The more restrictive one of a visibility and the visibility of a group.
-pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
-    check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
-}
-
 /// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call, new_project)?;
@@ -278,61 +272,6 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     Ok(id)
 }
 
-/// The name and the path of a new project; if one is omitted, it is made from the other.
-fn name_and_path(
-    call: &Call<'_>,
-    params: &Params,
-    namespace: &Namespace,
-) -> Result<(String, String)> {
-    let given = |name| Ok::<_, ErrorResponse>(params.text(name)?.unwrap_or_default());
-    let (mut name, mut path) = (given("name")?.trim_start().to_owned(), given("path")?);
-    if path.is_empty() {
-        path = project_rules::make_path(&name);
-    } else if name.is_empty() {
-        name.clone_from(&path);
-    }
-    let requested = RequestedName {
-        is_unnamed: path.is_empty() && !params.has("path"),
-        is_name_blank: params.text("name")?.is_some(),
-        ..RequestedName::new(namespace, &name, &path)
-    };
-    project_rules::check(requested, are_names_taken(call, namespace, &name, &path, None)?)?;
-    Ok((name, path))
-}
-
-/// Returns (name is taken, path is taken).
-pub(crate) fn are_names_taken(
-    call: &Call<'_>,
-    namespace: &Namespace,
-    name: &str,
-    path: &str,
-    excluded_id: Option<i64>,
-) -> Result<(bool, bool)> {
-    let full_path = format!("{}/{path}", namespace.full_path);
-    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
-    let name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
-    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
-                   OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
-    Ok((name_taken, call.query_value(sql, params![full_path, excluded_id])?))
-}
-
-/// Refuses a visibility that only administrators may use.
-pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
-    refuse_if(instance::is_restricted(call, visibility)?, || {
-        ErrorResponse::model("visibility_level", group_rules::restricted_text(visibility))
-    })
-}
-
-/// Refuses a visibility above the group's.
-pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
-    if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
-    {
-        let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
-        return Err(ErrorResponse::model("visibility_level", text));
-    }
-    Ok(())
-}
-
 /// The upload of an avatar also answers with the whole project, because clients use it; the
 /// reference only names `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
@@ -352,7 +291,13 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
-        let taken = are_names_taken(call, &project.namespace, name, &path, Some(project.id))?;
+        let taken = project_rules::are_names_taken(
+            call,
+            &project.namespace,
+            name,
+            &path,
+            Some(project.id),
+        )?;
         project_rules::check(RequestedName { is_name_blank: true, ..requested_name }, taken)?;
     }
     let visibility = match params.get("visibility") {
@@ -366,8 +311,8 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         ErrorResponse::forbidden,
     )?;
     if visibility != project.visibility {
-        check_restriction(call, &visibility)?;
-        check_visibility(&project.namespace, &visibility)?;
+        project_rules::check_restriction(call, &visibility)?;
+        project_rules::check_visibility(&project.namespace, &visibility)?;
     }
     project_contents::check_url(params.text("import_url")?.as_deref())?;
     let full_path = format!("{}/{path}", project.namespace.full_path);
@@ -439,13 +384,13 @@ pub(crate) fn move_to_namespace(
     namespace: &Namespace,
 ) -> Result<()> {
     let (name_taken, path_taken) =
-        are_names_taken(call, namespace, &project.name, &project.path, None)?;
+        project_rules::are_names_taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(ErrorResponse::bad_request(
             "the project cannot be transferred to this namespace",
         ));
     }
-    check_visibility(namespace, &project.visibility)?;
+    project_rules::check_visibility(namespace, &project.visibility)?;
     let full_path = format!("{}/{}", namespace.full_path, project.path);
     let sql =
         "UPDATE projects SET namespace_id = ?2, full_path = ?3, updated_at = ?4 WHERE id = ?1";

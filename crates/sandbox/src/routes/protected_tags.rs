@@ -43,7 +43,7 @@ fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
-    if is_taken(&call.stored_rows()?, tag, "name") {
+    if tag.is_taken(&call.stored_rows()?, "name") {
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;

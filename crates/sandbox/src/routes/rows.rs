@@ -496,27 +496,3 @@ pub(crate) enum Verb {
     /// A separate function.
     Custom(fn(&CollectionCall<'_>) -> Result<Answer>),
 }
-
-/// An object without some of its members.
-pub(super) fn remove_members(mut body: Value, names: &[&str]) -> Value {
-    if let Value::Object(members) = &mut body {
-        members.retain(|name, _| !names.contains(&name.as_str()));
-    }
-    body
-}
-
-/// Some columns and settings of a row; null for one that is not set.
-pub(super) fn members(row: &Record, names: &str) -> Value {
-    let values = names.split(' ').map(|name| match name {
-        "id" => (name.to_owned(), row.id.into()),
-        "created_at" => (name.to_owned(), row.created_at.as_str().into()),
-        "updated_at" => (name.to_owned(), row.updated_at.as_str().into()),
-        setting => (name.to_owned(), row.value(setting)),
-    });
-    values.collect()
-}
-
-/// True if another row has the same value.
-pub(super) fn is_taken(stored: &[Record], row: &Record, name: &str) -> bool {
-    stored.iter().any(|other| other.id != row.id && other.text(name) == row.text(name))
-}

@@ -33,6 +33,22 @@ impl Record {
         self.settings.insert(name.to_owned(), value.into());
     }
 
+    /// Some columns and settings; null for one that is not set.
+    pub(crate) fn members(&self, names: &str) -> Value {
+        let values = names.split(' ').map(|name| match name {
+            "id" => (name.to_owned(), self.id.into()),
+            "created_at" => (name.to_owned(), self.created_at.as_str().into()),
+            "updated_at" => (name.to_owned(), self.updated_at.as_str().into()),
+            setting => (name.to_owned(), self.value(setting)),
+        });
+        values.collect()
+    }
+
+    /// True if another row has the same value.
+    pub(crate) fn is_taken(&self, rows: &[Self], name: &str) -> bool {
+        rows.iter().any(|other| other.id != self.id && other.text(name) == self.text(name))
+    }
+
     /// A row that is not stored yet.
     pub(crate) fn new(now: &str) -> Self {
         Self { id: 0, settings: Map::new(), created_at: now.to_owned(), updated_at: now.to_owned() }

@@ -1,0 +1,282 @@
+//! One call for its handler: the database in a transaction, the caller, the parameters.
+
+mod permissions;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use jiff::Timestamp;
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
+use serde_json::Value;
+
+use crate::access::{Memberships, OWNER, PresentedToken};
+use crate::answer::{Answer, ErrorResponse, Result, refuse_if};
+use crate::attributes::{AttributeTier, Edition};
+use crate::clock;
+use crate::closed::ClosedRoute;
+use crate::params::Params;
+use crate::store::stored::{Stored, rows};
+use crate::store::user::User;
+use crate::{ServiceState, settings::Rights};
+use undrift_release::Release;
+
+/// The setting of an archived group.
+pub(crate) const ARCHIVED: &str = "archived";
+
+/// The named segments of a path, decoded.
+pub(crate) type Segments = Vec<(&'static str, String)>;
+
+/// The parsed request of a call.
+#[derive(Default)]
+pub(crate) struct Input {
+    pub(crate) method: Method,
+    /// True if the operation changes data.
+    pub(crate) is_write: bool,
+    /// The rule of archived projects for this operation; `None` if they allow it.
+    pub(crate) closed_route: Option<&'static ClosedRoute>,
+    pub(crate) params: Params,
+    pub(crate) segments: Segments,
+    /// Scheme and host as the client used them, for addresses in answers.
+    pub(crate) base_url: String,
+    /// Path and query as sent, for `Link`.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Input {
+    /// A POST with these parameters.
+    pub(crate) fn post(params: Params) -> Self {
+        Self { method: Method::POST, is_write: true, params, ..Self::default() }
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Input;
+
+    fn deref(&self) -> &Input {
+        &self.input
+    }
+}
+
+/// One call.
+pub(crate) struct Call<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) service: &'a ServiceState,
+    pub(crate) caller: Option<User>,
+    pub(crate) token: Option<PresentedToken>,
+    pub(crate) input: Input,
+    pub(crate) time: Timestamp,
+    pub(crate) time_text: OnceCell<String>,
+    pub(crate) memberships: OnceCell<Memberships>,
+    /// The caller's direct levels in the projects of a list, after they were read together.
+    pub(crate) list_levels: OnceCell<HashMap<i64, Option<i64>>>,
+}
+
+impl<'a> Call<'a> {
+    /// A call of a caller at a time.
+    pub(crate) fn new(
+        service: &'a ServiceState,
+        db: &'a Connection,
+        (caller, token): (Option<User>, Option<PresentedToken>),
+        time: Timestamp,
+        input: Input,
+    ) -> Self {
+        let (time_text, memberships, list_levels) = Default::default();
+        Self { db, service, caller, token, input, time, time_text, memberships, list_levels }
+    }
+}
+
+impl Call<'_> {
+    /// The first column of the one row of a result.
+    pub(crate) fn query_value<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<T> {
+        Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
+    }
+
+    /// The first column of the row of a result, if there is one.
+    pub(crate) fn query_optional<T: FromSql>(
+        &self,
+        sql: &str,
+        values: impl Bound,
+    ) -> Result<Option<T>> {
+        Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?)
+    }
+
+    /// The first column of all rows of a result.
+    pub(crate) fn query_column<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let column = statement.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>();
+        Ok(column?)
+    }
+
+    /// All rows of a result, as tuples.
+    pub(crate) fn query_rows<T>(&self, sql: &str, values: impl Bound) -> Result<Vec<T>>
+    where
+        T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
+    {
+        Ok(rows(self.db, sql, values)?)
+    }
+
+    /// All rows of a result, each one JSON text.
+    pub(crate) fn query_objects(&self, sql: &str, values: impl Bound) -> Result<Vec<Value>> {
+        let texts = self.query_column::<String>(sql, values)?;
+        let objects = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>();
+        objects.map_err(|error| ErrorResponse::internal(&error))
+    }
+
+    /// Executes a statement and returns the number of changed rows.
+    pub(crate) fn execute(&self, sql: &str, values: impl Bound) -> Result<usize> {
+        Ok(self.db.prepare_cached(sql)?.execute(values)?)
+    }
+
+    /// Sets one column of the row with this id.
+    pub(crate) fn set_column(
+        &self,
+        table: &str,
+        id: i64,
+        column: &str,
+        value: impl ToSql,
+    ) -> Result<()> {
+        let sql = format!("UPDATE {table} SET {column} = ?2 WHERE id = ?1");
+        self.execute(&sql, params![id, value]).map(drop)
+    }
+
+    /// The time as the service writes it.
+    pub(crate) fn time_text(&self) -> &str {
+        self.time_text.get_or_init(|| clock::format_time(self.time))
+    }
+
+    /// The time at which an import or fork that starts now finishes.
+    pub(crate) fn import_finish_time(&self) -> String {
+        self.finish_time(self.service.profile.import_delay)
+    }
+
+    /// The time at which the service protects a default branch that is created now; `None` means
+    /// immediately.
+    pub(crate) fn protection_time(&self) -> Option<String> {
+        let delay = self.service.profile.protection_delay;
+        (!delay.is_zero()).then(|| self.finish_time(delay))
+    }
+
+    /// The time at which an operation that starts now finishes; it is always after this call.
+    fn finish_time(&self, delay: Duration) -> String {
+        let delay = delay.max(Duration::from_millis(1));
+        clock::format_time(self.time.checked_add(delay).unwrap_or(self.time))
+    }
+
+    /// Starts a background operation of this duration. Returns false if an earlier one is still running.
+    pub(crate) fn acquire_lease(&self, name: &str, duration: Duration) -> Result<bool> {
+        let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                   ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3";
+        Ok(self.execute(sql, [name, &self.finish_time(duration), self.time_text()])? > 0)
+    }
+
+    /// The current day, to compare expiry dates with.
+    pub(crate) fn today(&self) -> &str {
+        // The text of a time starts with the day.
+        self.time_text().get(..10).unwrap_or_default()
+    }
+
+    /// 128 random bits as hexadecimal digits.
+    pub(crate) fn random_hex(&self) -> String {
+        self.service.chance.next_hex()
+    }
+
+    pub(crate) fn tier(&self) -> AttributeTier {
+        self.service.tier
+    }
+
+    pub(crate) fn release(&self) -> Release {
+        self.service.profile.release
+    }
+
+    /// True if the release is `major.minor` or a later one.
+    pub(crate) fn is_at_least(&self, major: u16, minor: u16) -> bool {
+        self.release() >= Release::new(major, minor)
+    }
+
+    /// True if answers contain the day on which something was marked for deletion.
+    pub(crate) fn shows_deletion(&self) -> bool {
+        self.tier() >= AttributeTier::Premium || self.is_at_least(18, 0)
+    }
+
+    /// The tier and release that decide which attributes exist.
+    pub(crate) fn edition(&self) -> Edition {
+        Edition { tier: self.tier(), release: self.release() }
+    }
+
+    /// True if the operation is one of a group, according to its path.
+    pub(crate) fn is_group_operation(&self) -> bool {
+        self.target.starts_with("/api/v4/groups/")
+    }
+
+    pub(crate) fn segment(&self, name: &str) -> &str {
+        self.segments.iter().find(|(segment, _)| *segment == name).map_or("", |(_, value)| value)
+    }
+
+    /// A segment that must be an integer.
+    pub(crate) fn segment_id(&self, name: &str) -> Result<i64> {
+        self.segment(name).parse().map_err(|_| ErrorResponse::invalid(name))
+    }
+
+    /// 412 if the call limits the last change of what it deletes, and there was a later one.
+    pub(crate) fn check_unmodified(&self, changed_at: &str) -> Result<()> {
+        let latest_change = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
+            let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
+            Timestamp::try_from(time).ok().map(clock::format_time)
+        });
+        // The limit has whole seconds, so a change within its second is not later.
+        refuse_if(latest_change.is_some_and(|bound| changed_at.get(..19) > bound.get(..19)), || {
+            ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
+        })
+    }
+
+    /// Removes a row, unless it was changed (`changed_at`) after the time in the call.
+    pub(crate) fn remove(&self, row: &impl Stored, changed_at: &str) -> Result<Answer> {
+        self.check_unmodified(changed_at)?;
+        row.remove(self.db)?;
+        Ok(Answer::no_content())
+    }
+
+    /// The user in `:user_id`, by id or name.
+    pub(crate) fn segment_user(&self) -> Result<User> {
+        User::by_reference(self.db, self.segment("user_id"))?
+            .ok_or_else(|| ErrorResponse::not_found("User"))
+    }
+
+    /// The caller; 401 for anonymous ones.
+    pub(crate) fn user(&self) -> Result<&User> {
+        self.caller.as_ref().ok_or_else(ErrorResponse::unauthorized)
+    }
+
+    /// The caller, who must be an administrator.
+    pub(crate) fn administrator(&self) -> Result<&User> {
+        let user = self.user()?;
+        if user.admin { Ok(user) } else { Err(ErrorResponse::forbidden()) }
+    }
+
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.caller.as_ref().is_some_and(|user| user.admin)
+    }
+
+    /// The rights with which attributes are set.
+    pub(crate) fn rights<'a>(
+        &'a self,
+        level: i64,
+        is_fork: bool,
+        visibility: &'a str,
+    ) -> Rights<'a> {
+        Rights {
+            edition: self.edition(),
+            is_administrator: self.is_administrator(),
+            is_owner: level >= OWNER,
+            is_fork,
+            visibility,
+            profile: &self.service.profile,
+            time: self.time,
+        }
+    }
+}
