@@ -325,8 +325,8 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     });
     let is_token_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.next_hex()));
-    let prepare = |db: &_| seeding::prepare(&service, db, seed, &token, &config.data);
-    let notes = service.store.write(prepare)?;
+    let notes =
+        service.store.write(|db: &_| seeding::prepare(&service, db, seed, &token, &config.data))?;
     let log = config.request_log.map(open_log).transpose()?.map(Mutex::new);
     let listen = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
     let bind_error = |source| StartError::Bind { address: listen, source };

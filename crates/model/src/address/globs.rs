@@ -22,12 +22,12 @@ impl GlobIndex {
 
     /// The numbers of the globs that may match the lower-case `path`, in order.
     pub fn candidates(&self, path: &str) -> Vec<usize> {
-        let slashes = || path.match_indices('/').map(|(at, _)| at);
-        let beginnings = slashes().chain([path.len()]).map(|end| &path[..end]).chain([""]);
-        let suffixes = || slashes().map(|at| &path[at + 1..]).chain([path, ""]);
+        let slashes = path.match_indices('/').map(|(at, _)| at);
+        let suffixes = slashes.clone().map(|at| &path[at + 1..]).chain([path, ""]);
+        let beginnings = slashes.chain([path.len()]).map(|end| &path[..end]).chain([""]);
         let by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
         let mut numbers: Vec<usize> = by_end
-            .flat_map(|by_end| suffixes().filter_map(|end| by_end.get(end)))
+            .flat_map(|by_end| suffixes.clone().filter_map(|end| by_end.get(end)))
             .flatten()
             .copied()
             .collect();

@@ -116,8 +116,9 @@ impl Constraint {
 
     /// True if the group's value `by` contradicts the value `over`.
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
-        let applies = |case: &&ConstraintCase| case.over.is_empty() || case.over.contains(over);
-        self.when.iter().filter(applies).any(|case| case.by.contains(by))
+        self.when
+            .iter()
+            .any(|case| case.by.contains(by) && (case.over.is_empty() || case.over.contains(over)))
     }
 
     /// The value that a change of the group to `by` gives the field below.

@@ -42,13 +42,9 @@ impl KindRules for PipelineSchedules {
     ) -> Option<&'static str> {
         let declared = declared.get(name)?.plain()?;
         let is_short = !declared.as_str()?.starts_with("refs/");
-        let differs = |live: &LiveEntry| {
-            live.fields
-                .raw()
-                .get(name)
-                .is_none_or(|found| !are_equal(Compare::Ref, declared, found))
-        };
-        let needs_branch = name == "ref" && is_empty && is_short && live.is_none_or(differs);
+        let live_ref = live.and_then(|live| live.fields.raw().get(name));
+        let is_changed = live_ref.is_none_or(|live| !are_equal(Compare::Ref, declared, live));
+        let needs_branch = name == "ref" && is_empty && is_short && is_changed;
         needs_branch.then_some("until the repository has a branch")
     }
 

@@ -54,18 +54,19 @@ impl KindRules for Settings {
         live: Option<&LiveEntry>,
         is_empty: bool,
     ) -> Option<&'static str> {
-        let waits = || match live.map(|live| live.fields.raw().get(name)) {
+        if live.is_none() && name == "mr_default_target_self" && !declared.contains_key(FORK_OF) {
+            return Some("until the project is a fork");
+        }
+        if section.scoped_kind.scope != Scope::Project || name != "default_branch" {
+            return None;
+        }
+        let needs_branch = match live.map(|live| live.fields.raw().get(name)) {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
             Some(shown) => is_empty && declared.plain(name) != shown,
             None => !creates_branch(declared),
         };
-        if live.is_none() && name == "mr_default_target_self" && !declared.contains_key(FORK_OF) {
-            return Some("until the project is a fork");
-        }
-        let is_default_branch =
-            section.scoped_kind.scope == Scope::Project && name == "default_branch";
-        (is_default_branch && waits()).then_some("until the repository has a branch")
+        needs_branch.then_some("until the repository has a branch")
     }
 
     fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {

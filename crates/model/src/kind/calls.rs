@@ -242,11 +242,11 @@ impl<'a> CallContext<'a> {
 
     /// Refuses changes of fields that only a new entry gets.
     fn require_changeable(&self, changed: &[&str]) -> Result<(), NoCalls> {
-        let is_fixed = |name: &&&str| {
+        let fixed_name = changed.iter().find(|name| {
             self.section.field(name).accepted == Accepted::OnCreate
                 && !self.section.identity.contains(name)
-        };
-        match changed.iter().find(is_fixed).and_then(|name| self.section.spec(name)) {
+        });
+        match fixed_name.and_then(|name| self.section.spec(name)) {
             Some(spec) => {
                 let fault = EntryFault::for_field(texts::FIXED, spec.name);
                 Err(fault.fill("noun", self.section.noun).into())

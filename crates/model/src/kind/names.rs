@@ -64,8 +64,10 @@ pub enum Id {
 impl Id {
     /// The id that a request sends as `value`.
     pub fn from_json(value: &Json) -> Option<Self> {
-        let pending = || created_at(value).map(|path| Self::OfStep(path.into()));
-        value.as_u64().map(Self::Known).or_else(pending)
+        match value.as_u64() {
+            Some(id) => Some(Self::Known(id)),
+            None => created_at(value).map(|path| Self::OfStep(path.into())),
+        }
     }
 
     /// The value in a request.

@@ -42,15 +42,18 @@ impl RefRule {
         is_new: bool,
     ) -> Option<Box<Self>> {
         let pattern = fields.get(name)?.as_str()?.to_owned();
-        let default = || vec![json!({"access_level": "maintainer"})];
+        let default_rows = vec![json!({"access_level": "maintainer"})];
         let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
-        let grants = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
-        let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
+        let permissions = lists.iter().map(|(list, does)| {
+            let rows = rows(list).or_else(|| is_new.then(|| default_rows.clone()));
+            (*does, rows.unwrap_or_default())
+        });
+        let unprotect_rows = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         Some(Box::new(Self {
             pattern,
-            permissions: lists.iter().map(|(list, does)| (*does, grants(list))).collect(),
+            permissions: permissions.collect(),
             // Without rows, maintainers may.
-            unprotect_rows: unprotect.unwrap_or_else(default),
+            unprotect_rows: unprotect_rows.unwrap_or(default_rows),
             allows_force: is_true(fields, "allow_force_push"),
             needs_code_owners: is_true(fields, "code_owner_approval_required"),
         }))

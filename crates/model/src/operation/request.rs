@@ -219,11 +219,11 @@ impl<E> Request<E> {
     /// Marks the fields of the current body that contain ids of referenced objects. Placeholders of
     /// [`pending::id_of`] in them are replaced when the request is sent.
     pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
-        let waits = |name: &String| {
+        let pending_fields = fields.into_iter().filter(|name| {
             let value = self.body_fields().and_then(|body| body.get(name)?.plain());
             value.is_some_and(|json| !pending::paths(json).is_empty())
-        };
-        self.pending_fields = fields.into_iter().filter(waits).collect();
+        });
+        self.pending_fields = pending_fields.collect();
         self
     }
 
@@ -295,13 +295,13 @@ impl<E> Request<E> {
     /// True if it addresses a group or project by path instead of by id.
     pub fn addresses_by_path(&self) -> bool {
         let path = self.operation.path;
-        let addresses_container =
-            path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
-        let has_id = || match self.named_arguments.iter().find(|(argument, _)| *argument == "id") {
-            Some((_, Some(_))) => true,
-            _ => self.argument("id").is_some_and(|id| id.parse::<u64>().is_ok()),
-        };
-        addresses_container && !has_id()
+        if !path.starts_with("/projects/:id") && !path.starts_with("/groups/:id") {
+            return false;
+        }
+        match self.named_arguments.iter().find(|(argument, _)| *argument == "id") {
+            Some((_, Some(_))) => false,
+            _ => self.argument("id").is_none_or(|id| id.parse::<u64>().is_err()),
+        }
     }
 
     /// True if it becomes wrong when live state changes: it repeats live values, or it would create

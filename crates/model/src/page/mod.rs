@@ -470,11 +470,12 @@ impl Pager {
     /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
     fn announced_next(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
         let page = self.page_count;
-        let page_of = |link: &PageLink| {
-            link.page.ok_or_else(|| Contradiction::malformed_header(page, "Link"))
+        let by_link = match &headers.link {
+            Some(Some(PageLink { page: None, .. })) => {
+                return Err(Contradiction::malformed_header(page, "Link"));
+            }
+            link => link.as_ref().map(|link| link.as_ref().and_then(|link| link.page)),
         };
-        let by_link = headers.link.as_ref().map(|link| link.as_ref().map(page_of).transpose());
-        let by_link = by_link.transpose()?;
         let mut announced_pages = [by_link, headers.next].into_iter().flatten().flatten();
         let other_page = announced_pages.find(|named| *named != page + 1);
         if let Some(next) = other_page {

@@ -173,9 +173,9 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
         }
     }
     // Paths of requests contain texts percent-encoded.
-    let is_delimiter = |c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c);
-    let encoded = text.contains('%').then(|| text.split(is_delimiter)).into_iter().flatten();
-    for part in encoded.filter(|part| part.contains('%')) {
+    let encoded_text = if text.contains('%') { text } else { "" };
+    let parts = encoded_text.split(|c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c));
+    for part in parts.filter(|part| part.contains('%')) {
         let decoded = percent_decode_str(part).decode_utf8_lossy();
         let credential = Some(&decoded)
             .filter(|decoded| *decoded != part)
@@ -187,17 +187,14 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
         Secrecy::Address => {}
         Secrecy::Sensitive | Secrecy::Reference => {
             let words = text.split(|c: char| !is_token_char(c));
-            let is_doubtful = |word: &str| {
+            let doubtful_words = words.filter(|word| {
+                let mut beginnings = SIGNS.beginnings.iter();
                 is_random(word, true)
-                    || word.split('/').any(|part| {
-                        SIGNS
-                            .beginnings
-                            .iter()
-                            .any(|first| has_long_rest(part, first, MIN_NAMED_LENGTH))
+                    || beginnings.any(|beginning| {
+                        word.split('/').any(|part| has_long_rest(part, beginning, MIN_NAMED_LENGTH))
                     })
-            };
-            let doubtful = words.filter(|word| is_doubtful(word));
-            found.extend(doubtful.map(|word| (Credential::Doubt, range_of(text, word))));
+            });
+            found.extend(doubtful_words.map(|word| (Credential::Doubt, range_of(text, word))));
             found.extend(text.find(PRIVATE_KEY_MARK).map(|at| (Credential::Doubt, at..text.len())));
         }
     }
@@ -268,10 +265,13 @@ fn is_secret_parameter(name: &str, value: &str) -> bool {
 
 /// True if `text` is a placeholder for a secret.
 fn is_placeholder(text: &str) -> bool {
-    let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c);
     let first = text.chars().next();
     ["@env:", "@file:"].iter().any(|from| text.starts_with(from))
-        || text.strip_prefix('$').is_some_and(|name| name.chars().all(is_variable))
+        || text.strip_prefix('$').is_some_and(|name| {
+            !name.contains(|c: char| {
+                !c.is_ascii_uppercase() && !c.is_ascii_digit() && !"_{}".contains(c)
+            })
+        })
         || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
             && text.ends_with(['}', '>', ']'])
             && !text.contains(':')
@@ -371,8 +371,8 @@ fn has_plain_port(authority: &str) -> bool {
 /// be one.
 pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
-    let in_urls = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
-    if !text.chars().all(in_urls) {
+    if text.contains(|c: char| !c.is_ascii_alphanumeric() && !"-._~:/?#[]@!$&'()*+,;=%".contains(c))
+    {
         return None;
     }
     if let Some((scheme, _)) = text.split_once("://")

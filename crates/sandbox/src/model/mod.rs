@@ -52,9 +52,9 @@ impl Model {
         };
         let conditions = Conditions { profile, ..conditions };
         let service = ServiceState::new(store, seed.tier.unwrap_or_default(), conditions);
-        let prepare =
-            |db: &_| seeding::prepare(&service, db, Some(seed), token, &DataLocation::Memory);
-        service.store.write(prepare)?;
+        service.store.write(|db: &_| {
+            seeding::prepare(&service, db, Some(seed), token, &DataLocation::Memory)
+        })?;
         Ok(Self { service })
     }
 

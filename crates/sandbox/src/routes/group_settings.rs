@@ -37,7 +37,7 @@ pub(super) fn show(
 ) -> Result<()> {
     let settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
     let level = call.level_in_group(group)?;
-    let is_included = |row: &Attribute| {
+    for (name, value) in GROUP_SETTINGS.visible_values(call, group.id, |row: &Attribute| {
         let is_shown = match row.audience {
             Audience::By(least) => level >= least,
             Audience::ByAdministrators => call.is_administrator(),
@@ -46,8 +46,7 @@ pub(super) fn show(
         is_shown
             && (group.parent_id.is_none() || !row.top_level_only)
             && (!in_list || row.is_in_lists())
-    };
-    for (name, value) in GROUP_SETTINGS.visible_values(call, group.id, is_included)? {
+    })? {
         let shown_value = match name.as_str() {
             BRANCH_PROTECTION if !settings.contains_key(BRANCH_PROTECTION) => {
                 instance::read_setting(call, BRANCH_PROTECTION)?

@@ -166,11 +166,11 @@ impl Findings {
         self.items.retain(|finding| {
             let own_cause =
                 (line_of(text, finding.position.start), finding.position.start, finding.code);
-            let is_caused = |(line, _, code): &(usize, usize, &str)| {
-                *line == own_cause.0
-                    && (*code == own_cause.2 || CONSEQUENCE_CODES.contains(&own_cause.2))
-            };
-            sole_causes.contains(&own_cause) || !sole_causes.iter().any(is_caused)
+            sole_causes.contains(&own_cause)
+                || !sole_causes.iter().any(|(line, _, code): &(usize, usize, &str)| {
+                    *line == own_cause.0
+                        && (*code == own_cause.2 || CONSEQUENCE_CODES.contains(&own_cause.2))
+                })
         });
         // In braces, each piece of a text with commas looks like a key.
         self.items.dedup_by(|next, finding| {

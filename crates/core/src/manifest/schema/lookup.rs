@@ -44,11 +44,10 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
     };
     let mut descriptions: Vec<NameDescription> = Vec::new();
     for mut description in all_descriptions {
-        let is_equal = |one: &&mut NameDescription| {
+        if let Some(one) = descriptions.iter_mut().find(|one: &&mut NameDescription| {
             (&one.field, &one.required_fields, &one.inner_names)
                 == (&description.field, &description.required_fields, &description.inner_names)
-        };
-        if let Some(one) = descriptions.iter_mut().find(is_equal) {
+        }) {
             // A rule for projects has the same name as one for groups.
             description.homes.retain(|home| !one.homes.iter().any(|other| home.starts_with(other)));
             one.homes.append(&mut description.homes);

@@ -92,17 +92,16 @@ fn drop_excluded(fields: &mut Declared, step: &Step) {
 
 /// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.
 pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
-    let remaining_part = |step: &Step| {
-        let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
-        if !includes_all && !is_excluded_label(step.label) {
-            step.changes.retain(|change| is_excluded_label(change.label));
-            step.label = step.changes.iter().filter_map(|change| change.label).min();
-        }
-        step
-    };
     steps
         .iter()
         .filter(|step| includes_all || has_excluded_part(step))
-        .map(remaining_part)
+        .map(|step: &Step| {
+            let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
+            if !includes_all && !is_excluded_label(step.label) {
+                step.changes.retain(|change| is_excluded_label(change.label));
+                step.label = step.changes.iter().filter_map(|change| change.label).min();
+            }
+            step
+        })
         .collect()
 }

@@ -137,23 +137,22 @@ impl DescriptionCheck<'_> {
             }
         }
         let stored_name = name_field.and_then(|name| self.field_named(name));
-        let is_name =
-            |field: &Field| field.value_type == ValueType::Text && !identity.contains(&field.name);
-        if stored_name.is_some_and(|field| !is_name(field)) {
+        if stored_name.is_some_and(|field| {
+            field.value_type != ValueType::Text || identity.contains(&field.name)
+        }) {
             self.report("name_field", "no_name");
         }
         // The path has the id of the parent, which only plain text can name.
         let has_parent = self.paths().iter().any(|path| path.parent().is_some());
         let parent =
             identity.first().filter(|_| has_parent).and_then(|name| self.field_named(name));
-        let is_plain = |field: &Field| {
-            field.value_type == ValueType::Text
-                && !field.sensitive
-                && field.names.is_none()
-                && field.send_as.is_none()
-                && field.read == Readback::Same
-        };
-        if parent.is_some_and(|field| !is_plain(field)) {
+        if parent.is_some_and(|field| {
+            field.value_type != ValueType::Text
+                || field.sensitive
+                || field.names.is_some()
+                || field.send_as.is_some()
+                || field.read != Readback::Same
+        }) {
             self.report("identity/0", "no_parent");
         }
     }
@@ -164,8 +163,9 @@ impl DescriptionCheck<'_> {
 
     /// The fields of manifests with this name: two if each scope has its own.
     fn fields_named(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
-        let declared = |field: &&Field| field.accepted != Accepted::ByCall;
-        self.description.fields.iter().filter(move |field| field.name == name).filter(declared)
+        let declared_fields =
+            self.description.fields.iter().filter(|field| field.accepted != Accepted::ByCall);
+        declared_fields.filter(move |field| field.name == name)
     }
 
     fn has_type(&self, value: ValueType) -> bool {
@@ -210,9 +210,11 @@ impl DescriptionCheck<'_> {
         if words::ENTRY_KEYS.contains(&name) {
             self.report_about(format!("{at}/name"), "field_of_entries", name);
         }
-        if let Some(alias) = field.aliases.iter().find(|alias: &&&str| {
-            let means_other = |other: &Field| other.name != name && other.aliases.contains(alias);
-            self.field_named(alias).is_some() || self.description.fields.iter().any(means_other)
+        if let Some(alias) = field.aliases.iter().find(|alias| {
+            let mut other_fields =
+                self.description.fields.iter().filter(|other| other.name != name);
+            self.field_named(alias).is_some()
+                || other_fields.any(|other| other.aliases.contains(alias))
         }) {
             self.report_about(format!("{at}/aliases"), "alias_twice", alias);
         }

@@ -4,7 +4,7 @@
 
 use super::make::{self, ParentCollection};
 use crate::{
-    field::{Accepted, Field, Scope, WriteRequest},
+    field::{Accepted, Scope, WriteRequest},
     kind::{
         Kind, ScopedKind, Shape,
         description::{CollectionTrait, Create, EditMethod, Operations, RemovalAction},
@@ -102,19 +102,19 @@ impl ConventionalObject<'_> {
     fn edit(&self, method: Method) -> Op<Write> {
         let call_only_fields =
             self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
-        let parameter = |field: &Field| {
+        let parameters = call_only_fields.map(|field| {
             Parameter::new(ParameterLocation::Body, field.name, Type::Text, field.about)
-        };
-        let row = self.row("edit", method, ResponseBody::One, call_only_fields.map(parameter));
+        });
+        let row = self.row("edit", method, ResponseBody::One, parameters);
         self.with_fields(row, WriteRequest::Edit)
     }
 
     fn act_before_removal(&self) -> Option<Op<Write>> {
         let RemovalAction { name: act, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
-        let query_parameter =
-            |(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about);
-        let row = self.row(act, Method::Post, ResponseBody::Unsaid, parameter.map(query_parameter));
+        let parameter = parameter
+            .map(|(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about));
+        let row = self.row(act, Method::Post, ResponseBody::Unsaid, parameter);
         let path = String::leak(format!("{}/{act}", row.path));
         Some(write_operation(Operation { path, again: RetrySafety::Same, ..row }))
     }

@@ -98,11 +98,11 @@ pub(super) fn find_parents(
     let section = sections
         .find(|section| matches!(section.scoped_kind.place, ReadSource::List(list) if list.row().path == parent_path))
         .ok_or("must start with that of a section, for the parent entry")?;
-    let is_id_in_path = |key: &AddressKey| {
-        key.field == "id" && matches!(key.location, AddressKeyIn::Path(name) if name == argument)
-    };
     if section.scoped_kind.operations.edit.is_none()
-        || !section.scoped_kind.handle.iter().any(is_id_in_path)
+        || !section.scoped_kind.handle.iter().any(|key: &AddressKey| {
+            key.field == "id"
+                && matches!(key.location, AddressKeyIn::Path(name) if name == argument)
+        })
     {
         return Err("must be below entries that keep an id in their paths, under the same name");
     }

@@ -41,11 +41,11 @@ impl KindRules for Kind {
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         // The stake of a switch suffices.
-        let is_given = |name: &str| {
-            before.is_empty() && after.get(name).is_some_and(|value| !value.is_boolean())
-        };
-        // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
-        let grant_effects = self.grants.iter().filter(|name| is_given(name)).map(|_| {
+        let declared_grants = self.grants.iter().filter(|name| {
+            before.is_empty() && after.get(**name).is_some_and(|value| !value.is_boolean())
+        });
+        // A new project has to declare whose job tokens it accepts, but not whose code runs its jobs.
+        let grant_effects = declared_grants.map(|_| {
             let risk =
                 if self.names_any(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))

@@ -243,15 +243,15 @@ pub fn require_shown(
     why: &str,
     is_relevant: impl Fn(&&'static Spec) -> bool,
 ) -> Result<(), Cause> {
-    let is_expected = |spec: &&Spec| {
+    let expected_specs = section.specs().iter().filter(|spec| {
         spec.field.is_always_shown()
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.available.tier <= live.tier
             && section.has_field(live.fields.raw(), spec.name)
-    };
-    let specs = section.specs().iter().filter(is_expected).filter(is_relevant);
-    let missing_specs = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
+    });
+    let relevant_specs = expected_specs.filter(is_relevant);
+    let missing_specs = relevant_specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
     let missing_names: Vec<_> = missing_specs.map(|spec| spec.name).collect();
     if missing_names.is_empty() {
         return Ok(());

@@ -205,8 +205,9 @@ impl Spec {
 
 /// Live rows without their ids; another value as it is.
 pub fn without_ids(value: &Json) -> Json {
-    let row = |row: &Json| if row.is_object() { without_id(row).into() } else { row.clone() };
-    value.as_array().map_or_else(|| value.clone(), |rows| rows.iter().map(row).collect())
+    let Json::Array(rows) = value else { return value.clone() };
+    let rows = rows.iter();
+    rows.map(|row| if row.is_object() { without_id(row).into() } else { row.clone() }).collect()
 }
 
 /// A row without the id that the service gives it.
