@@ -128,7 +128,6 @@ pub(super) fn check(
     declared: &Fields,
     report: Reporter<'_>,
 ) {
-    let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_declared = |name: &&'static str| declared.contains_key(name);
     let host = |prefix: &str| -> Option<&'static str> {
         let mut names = table.specs().iter().map(|spec| spec.name);
@@ -136,7 +135,7 @@ pub(super) fn check(
     };
     let sources = [
         (Some("import_url").filter(is_declared), "from `import_url`"),
-        (Some("initialize_with_readme").filter(is_declared).filter(is_on), "with a readme"),
+        (Some("initialize_with_readme").filter(|name| declared.is_on(name)), "with a readme"),
         (
             ["template_name", "template_project_id"].into_iter().find(|name| is_declared(name)),
             "from a template",

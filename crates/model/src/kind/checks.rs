@@ -224,10 +224,10 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
 /// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard after a
 /// dot.
 fn looks_like_expression(text: &str) -> bool {
-    let is_after_text = |at: usize| text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '*');
+    let mut wildcards = text.match_indices(".*").map(|(at, _)| &text[..at]);
     text.starts_with('^')
         || text.ends_with('$')
-        || text.match_indices(".*").any(|(at, _)| !is_after_text(at))
+        || wildcards.any(|before| !before.ends_with(|c: char| c.is_alphanumeric() || c == '*'))
         || text.contains(['\\', '[', '?', '|'])
         || text.contains('{') && text.contains(',')
 }

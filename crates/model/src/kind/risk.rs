@@ -17,7 +17,7 @@ pub fn change_risks(
     after: &Object,
 ) -> Vec<Effect> {
     let is_private = after.get("visibility").is_some_and(|visibility| visibility == "private");
-    let effect = |name: &&str| {
+    let effects = changed.iter().filter_map(|name| {
         let (old, new) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
         let risk = field.weakens.risk()?;
@@ -30,8 +30,8 @@ pub fn change_risks(
             Risk::Weakens | Risk::Opens => describe_weakening(field, name, old, new),
         };
         Some(Effect::Risk(risk, description?))
-    };
-    changed.iter().filter_map(effect).collect()
+    });
+    effects.collect()
 }
 
 /// The effects of creating an entry with the fields `after`, which the service gives these

@@ -477,12 +477,9 @@ impl Pager {
             link => link.as_ref().map(|link| link.as_ref().and_then(|link| link.page)),
         };
         let mut announced_pages = [by_link, headers.next].into_iter().flatten().flatten();
-        let other_page = announced_pages.find(|named| *named != page + 1);
-        if let Some(next) = other_page {
-            return Err(Contradiction::on_page(
-                page,
-                &format!("announces page {next} as the next one"),
-            ));
+        if let Some(next) = announced_pages.find(|announced| *announced != page + 1) {
+            let text = format!("announces page {next} as the next one");
+            return Err(Contradiction::on_page(page, &text));
         }
         match (by_link, headers.next) {
             (Some(one), Some(other)) if one != other => {

@@ -402,10 +402,10 @@ fn is_random(run: &str, with_hex: bool) -> bool {
         return false;
     }
     let hex: String = run.chars().filter(|c| *c != '-').collect();
-    let has_char = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
+    let has_digit = run.contains(|c: char| c.is_ascii_digit());
     let is_hex = hex.len() >= MIN_HEX_LENGTH && hex.chars().all(|c| c.is_ascii_hexdigit());
     if is_hex {
-        return with_hex && has_char(char::is_ascii_digit);
+        return with_hex && has_digit;
     }
     // Words joined by separators, as in paths, are not a run.
     let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
@@ -413,7 +413,7 @@ fn is_random(run: &str, with_hex: bool) -> bool {
     let class_count = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
     longest.len() >= MIN_RUN_LENGTH
         && class_count >= 2
-        && has_char(char::is_ascii_digit)
+        && has_digit
         && entropy(longest) >= MIN_ENTROPY_BITS
 }
 

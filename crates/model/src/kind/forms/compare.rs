@@ -26,7 +26,7 @@ use crate::{
 /// field. Values that may contain a credential are shown without it. An entry with a name that the
 /// service stores ([`Kind::name_field`](crate::kind::Kind::name_field)) is called by it.
 pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
-    let identity_value = |name: &&str| {
+    let identity_values = section.identity.iter().filter_map(|name| {
         let value = field(name).filter(|value| !value.is_null())?;
         let (field, text) = (section.field(name), plain_text(&value));
         let key = match field.names {
@@ -40,9 +40,8 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
             _ => text,
         };
         Some((judge::mask_text(&shown, field.secrecy()).into_owned(), key))
-    };
-    let (shown, keys): (Vec<_>, Vec<_>) =
-        section.identity.iter().filter_map(identity_value).unzip();
+    });
+    let (shown, keys): (Vec<_>, Vec<_>) = identity_values.unzip();
     let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
     let service_name = stored_name.filter(|name| !name.is_empty());
     let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::mask_name);
@@ -131,8 +130,10 @@ fn short_ref(name: &str) -> &str {
 
 /// A day or a point in time in UTC; any other text is returned unchanged.
 fn instant(text: &str) -> String {
-    let of_day = |day: Date| day.to_zoned(TimeZone::UTC).map(|start| start.timestamp());
-    let instant: Result<Timestamp, _> = text.parse().or_else(|_| text.parse().and_then(of_day));
+    let instant = text.parse::<Timestamp>().or_else(|_| {
+        let day = text.parse::<Date>()?;
+        Ok::<_, jiff::Error>(day.to_zoned(TimeZone::UTC)?.timestamp())
+    });
     instant.map_or_else(|_| text.to_owned(), |instant| instant.to_string())
 }
 

@@ -133,7 +133,7 @@ pub const CONDITION_KEYS: [&str; 2] = ["at_least", "none_of"];
 /// Declared to declared: replaces each condition on a list by the list that meets it and is closest
 /// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
-    let resolve_condition = |(name, value): (&String, &Value)| {
+    let resolved_lists = declared.iter().filter_map(|(name, value)| {
         let condition = value.plain()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION_KEYS.contains(&key.as_str())) && !object.is_empty()
         })?;
@@ -146,8 +146,8 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
         let item_set: HashSet<_> = items.iter().cloned().collect();
         items.extend(at_least.into_iter().filter(|item| !item_set.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
-    };
-    let resolved_lists: Vec<_> = declared.iter().filter_map(resolve_condition).collect();
+    });
+    let resolved_lists: Vec<_> = resolved_lists.collect();
     (!resolved_lists.is_empty()).then(|| {
         let mut fields = declared.clone();
         fields.extend(resolved_lists);
