@@ -163,18 +163,15 @@ impl Moves {
     /// not changed.
     pub fn canonical(&self, path: &str) -> Arc<str> {
         let (mut path, mut canonical_len) = (path.to_owned(), 0);
-        let new_path = |group: String| {
-            let new = self.by_path.get(self.moved_to.get(&group)?)?;
-            let moves = new.scope == Scope::Group && !self.reoccupied.contains_key(&group);
-            moves.then(|| new.path.clone())
-        };
         while let Some(end) = path[canonical_len..].find('/').map(|at| canonical_len + at) {
-            canonical_len = match new_path(path[..end].to_lowercase()) {
-                Some(new) => {
-                    path.replace_range(..end, &new);
-                    new.len() + 1
+            let group = path[..end].to_lowercase();
+            let moved = self.moved_to.get(&group).and_then(|moved_to| self.by_path.get(moved_to));
+            canonical_len = match moved.filter(|moved| moved.scope == Scope::Group) {
+                Some(moved) if !self.reoccupied.contains_key(&group) => {
+                    path.replace_range(..end, &moved.path);
+                    moved.path.len() + 1
                 }
-                None => end + 1,
+                _ => end + 1,
             };
         }
         path.into()

@@ -34,12 +34,10 @@ impl<'d> Renames<'d> {
         if !declares_renames(section, entries) {
             return renames;
         }
-        let identify =
-            |entry: &DesiredEntry| section.identify(&forms::plain_fields(&entry.values()));
         let mut renamed: HashMap<String, (&DesiredEntry, Identity)> = HashMap::new();
         let mut open = Vec::new();
         for entry in entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
-            let identity = identify(entry);
+            let identity = section.identify(&forms::plain_fields(&entry.values()));
             let key = identity.current_key().to_owned();
             renames.declared.insert(key.clone());
             if !identity.former.is_empty() {
@@ -55,10 +53,9 @@ impl<'d> Renames<'d> {
             if is_live_itself || renames.former.contains_key(&key) {
                 continue;
             }
-            let is_free = |former: &&String| {
-                is_live(former.as_str()) && !renames.takers.contains_key(former.as_str())
-            };
-            if let Some(former) = identity.former.iter().find(is_free).cloned() {
+            let mut live_names = identity.former.iter().filter(|former| is_live(former));
+            let free_name = live_names.find(|former| !renames.takers.contains_key(*former));
+            if let Some(former) = free_name.cloned() {
                 renames.takers.insert(former.clone(), entry);
                 renames.former.insert(key, former.clone());
                 open.push(former);

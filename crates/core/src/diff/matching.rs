@@ -72,12 +72,9 @@ impl<'l> EntryMatcher<'l> {
     /// a secret that is not set.
     pub(super) fn find(&mut self, identity: &Identity, has_unset_secret: bool) -> Match<'l> {
         let found = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
-        let find_near = || {
-            let near = identity.near_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
-            near.copied().find(|at| !self.is_matched[*at])
-        };
         let Some(found) = found else {
-            return match find_near() {
+            let near = identity.near_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
+            return match near.copied().find(|at| !self.is_matched[*at]) {
                 _ if has_unset_secret => Match::SecretUnset,
                 Some(at) => Match::NearlyEqual(&self.live[at]),
                 None => Match::None,

@@ -92,8 +92,8 @@ fn find_repeated_values(
                     continue;
                 }
                 let text = format!("{key:?} {entry:?}");
-                let new = || (RepeatedValue { section, key, entry }, Vec::new());
-                let (_, users) = all.entry(text).or_insert_with(new);
+                let value = RepeatedValue { section, key, entry };
+                let (_, users) = all.entry(text).or_insert((value, Vec::new()));
                 users.push(at);
             }
         }

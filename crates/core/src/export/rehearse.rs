@@ -269,10 +269,11 @@ fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Sectio
 /// The branch that a field of a section waits for.
 fn required_branch(content: &DocSection) -> Option<Json> {
     let fields = content.entries.first().map(plain_fields)?;
-    let waits = |name: &&String| {
-        content.section.rules().wait_reason(content.section, name, &fields, None, true).is_some()
-    };
-    fields.get(fields.keys().find(waits)?)?.plain().cloned()
+    let section = content.section;
+    let mut names = fields.keys();
+    let waiting_field = names
+        .find(|name| section.rules().wait_reason(section, name, &fields, None, true).is_some());
+    fields.get(waiting_field?)?.plain().cloned()
 }
 
 /// The visibility for the seed.

@@ -89,12 +89,10 @@ pub struct Loaded {
 impl Loaded {
     /// Removes the warnings at places that are not `wanted`.
     pub fn retain_warnings(&mut self, wanted: impl Fn(&SourceLocation) -> bool) {
-        let has_wanted_place =
-            |diagnostic: &Diagnostic| diagnostic.place.as_ref().is_none_or(&wanted);
         self.diagnostics.retain(|diagnostic| {
-            diagnostic.severity == Severity::Error || has_wanted_place(diagnostic)
+            diagnostic.severity == Severity::Error || diagnostic.place.as_ref().is_none_or(&wanted)
         });
-        self.warnings.retain(has_wanted_place);
+        self.warnings.retain(|diagnostic| diagnostic.place.as_ref().is_none_or(&wanted));
     }
 
     /// Applies the `lints` of a base, too, to manifests without an error.

@@ -279,20 +279,22 @@ impl Plan {
 
 /// True if an acknowledgement matches a refusal.
 fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
-    let is_named = || match &*refusal.address.path {
+    if ack.guard != refusal.guard {
+        return false;
+    }
+    match &*refusal.address.path {
         WHOLE_RUN => ack.selector.pattern() == WHOLE_RUN,
         // A glob within a glob: `acme/*` differs from `acme/**`.
         glob if refusal.guard == Guard::Reach => {
             let (at, glob) = (ack.selector.pattern().to_lowercase(), glob.to_lowercase());
-            let is_above = |start: &str| is_literal(start) && glob.starts_with(start);
-            at == WHOLE_RUN || at == glob || at.strip_suffix("**").is_some_and(is_above)
+            let above = at.strip_suffix("**").filter(|start| is_literal(start));
+            at == WHOLE_RUN || at == glob || above.is_some_and(|start| glob.starts_with(start))
         }
         path if refusal.guard == Guard::Deletion => {
             ack.selector.pattern().to_lowercase() == path.to_lowercase()
         }
         _ => ack.selector.matches(&refusal.address),
-    };
-    ack.guard == refusal.guard && is_named()
+    }
 }
 
 /// True if an acknowledgement applies to a refusal, given all that are `valid`. One with a number

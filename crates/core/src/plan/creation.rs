@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
     catalogue::{self, constraints},
-    desired::{CreationPolicy, Declared, DeclaredSection, DesiredEntry},
+    desired::{CreationPolicy, Declared, DeclaredSection},
     diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
     kind::{Capability, Effect, Facts, PlannedCall, Section, Shape, calls::CallPurpose, forms},
@@ -37,11 +37,12 @@ impl ContainerPlanner<'_> {
         for section in
             self.ordered_sections().filter(|section| !section.section.comes_with_container())
         {
-            let is_off = |feature: &&'static str| {
-                plan.steps.iter().any(|step| step.removes_capability(Capability::Feature(feature)))
-            };
             let mut sets = section.section.scoped_kind.closed_by.iter();
-            if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
+            let closed_set = sets.find(|set| {
+                let mut features = set.iter().map(|name| Capability::Feature(name));
+                features.all(|off| plan.steps.iter().any(|step| step.removes_capability(off)))
+            });
+            if let Some(set) = closed_set {
                 self.close_section(section, Capability::Feature(set[0]), plan);
                 continue;
             }
@@ -144,13 +145,12 @@ impl ContainerPlanner<'_> {
         let (container_kind, _) = catalogue::container(self.declared.scope);
         let create_fields = create.iter().map(|(name, field)| (name, (container_kind, field)));
         let along = self.sections_in_create().flat_map(|section| {
-            let resolved_values = |entry: &DesiredEntry| {
-                forms::resolve_conditions(section.section, &entry.values(), &Object::new())
-            };
             section.entries.iter().flat_map(move |entry| {
-                let mut met = resolved_values(entry).unwrap_or_default();
+                let resolved_values =
+                    forms::resolve_conditions(section.section, &entry.values(), &Object::new());
+                let mut resolved_values = resolved_values.unwrap_or_default();
                 entry.fields.iter().map(move |(name, field)| {
-                    let value = met.remove(name).unwrap_or(field.value);
+                    let value = resolved_values.remove(name).unwrap_or(field.value);
                     (name, (section.section, Sourced { value, ..field }))
                 })
             })

@@ -284,17 +284,18 @@ impl ContainerPlanner<'_> {
     /// The rules that name users whose access no group above declares, by username.
     pub(super) fn user_rules(&self) -> Vec<(String, UserRule)> {
         let members: BTreeSet<_> = desired::declared_members(self.declared).collect();
-        let rule = |section: &DeclaredSection, (named, name): Grantee, rule: &DesiredEntry| {
-            let is_given = self.settings.groups.has_member_above(&self.address.path, &name);
-            let is_member = members.contains(&*name);
-            let address = section.address_of(rule, self.address);
-            let is_open = named == Some(NamedObject::User) && !is_given;
-            is_open.then_some((name, UserRule { address, is_member }))
-        };
-        let rules = self.ordered_sections().flat_map(|section| {
-            grantees(section).filter_map(move |(grantee, entry)| rule(section, grantee, entry))
-        });
-        rules.collect()
+        let mut rules = Vec::new();
+        for section in self.ordered_sections() {
+            for ((named, name), rule) in grantees(section) {
+                let is_given = self.settings.groups.has_member_above(&self.address.path, &name);
+                if named == Some(NamedObject::User) && !is_given {
+                    let address = section.address_of(rule, self.address);
+                    let is_member = members.contains(&*name);
+                    rules.push((name, UserRule { address, is_member }));
+                }
+            }
+        }
+        rules
     }
 
     /// The levels of the container's members or shares with groups, by id, where they are declared or were read.
@@ -374,16 +375,13 @@ impl ContainerPlanner<'_> {
             };
             let stripped =
                 entry.without_grants(section.table(), NamedObject::Group, &[group]).fields;
-            let is_declared = |field: &String| {
-                entry_declared
-                    .is_some_and(|entry_declared| entry_declared.fields.contains_key(field))
-            };
-            let mut lost = entry
-                .fields
-                .raw()
-                .iter()
-                .filter(|(field, value)| stripped.raw().get(*field) != Some(value));
-            stays && lost.any(|(field, _)| !is_declared(field))
+            let fields = entry.fields.raw().iter();
+            let mut lost =
+                fields.filter(|(field, value)| stripped.raw().get(*field) != Some(value));
+            stays
+                && lost.any(|(field, _)| {
+                    entry_declared.is_none_or(|declared| !declared.fields.contains_key(field))
+                })
         });
         entries.map(|entry| address.entry(section.name(entry.fields.raw()))).collect()
     }
@@ -415,14 +413,14 @@ pub fn access_loser(step: &Step) -> Option<Grantee> {
         let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));
     }
-    let loses = |effect: &Effect| match effect {
+    let loses_access = step.effects.iter().any(|effect| match effect {
         Effect::Access { before, after, .. } | Effect::Share { before, after, .. } => {
             after < before
         }
         _ => false,
-    };
+    });
     let (_, named) = subject_field(kind)?;
-    let name = step.address.entry.as_ref().filter(|_| step.effects.iter().any(loses))?;
+    let name = step.address.entry.as_ref().filter(|_| loses_access)?;
     Some((Some(named), name.to_lowercase()))
 }
 

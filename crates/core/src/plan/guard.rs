@@ -215,12 +215,14 @@ impl<'a> GuardedSteps<'a> {
             None => 0,
         };
         let owners: Vec<u64> = self.live_effects().filter_map(direct_owner).collect();
-        let stays = |user: &&u64| !demoted.iter().any(|change| change.subject_id == Some(**user));
         let raised =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
         let others =
             inherited_owners + raised + usize::from(context.facts.personal_owner.is_some());
-        if owners.iter().filter(stays).count() + others == 0 {
+        let mut remaining_owners = owners
+            .iter()
+            .filter(|user| !demoted.iter().any(|change| change.subject_id == Some(**user)));
+        if remaining_owners.next().is_none() && others == 0 {
             let owner_count = owners.len().max(demoted.len());
             let reason = format!("would remove the last owner (of {owner_count})");
             self.refuse(Guard::LastOwner, last.step, reason);
@@ -233,8 +235,8 @@ impl<'a> GuardedSteps<'a> {
         let caller = self.context.caller;
         let changes: Vec<_> =
             self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
-        let is_lower = |change: &&AccessChange<'_>| change.after < change.before;
-        let Some(first) = changes.iter().find(is_lower) else { return };
+        let lowered = changes.iter().filter(|change| change.after < change.before);
+        let Some(first) = lowered.clone().next() else { return };
         if caller.is_administrator || self.context.facts.personal_owner == Some(caller.id) {
             return;
         }
@@ -263,9 +265,7 @@ impl<'a> GuardedSteps<'a> {
             before = before.max(level_in(group, level));
             after = after.max(level_in(group, change.map_or(level, |change| change.after)));
         }
-        let strongest = changes
-            .iter()
-            .filter(is_lower)
+        let strongest = lowered
             .max_by_key(|change| change.subject_id.map_or(0, |of| level_in(of, change.before)));
         if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
             let replacement_note =
@@ -368,14 +368,13 @@ fn direct_owner(effect: Effect) -> Option<u64> {
 
 /// Refuses to lower the access of members of an external directory.
 fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
-    let lower = |effect: &Effect| match effect {
+    let lowered_levels = step.effects.iter().find_map(|effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {
             Some((*before, *after))
         }
         _ => None,
-    };
-    let (before, after) =
-        step.effects.iter().find_map(lower).filter(|_| !caller.is_administrator)?;
+    });
+    let (before, after) = lowered_levels.filter(|_| !caller.is_administrator)?;
     let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
         "would lower access from {before} to {after} for people whom only a directory lists; `{caller}`, the token's owner, may be one of them"

@@ -50,13 +50,14 @@ impl ContainerPlanner<'_> {
     /// The name to set with the new path. A name is unique in its group, and a container created at
     /// the former path gets the name that equals that path. A declared name is a step of its own.
     fn freed_name(&self, former: &Former) -> Option<String> {
-        let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let [former_name, name] = [&*former.path, &*self.declared.path]
+            .map(|path| path.rsplit('/').next().unwrap_or_default());
         let is_in_the_way = former.is_renamed
             && !former.is_transferred
-            && self.context.facts.name.as_ref() == Some(&last(&former.path))
+            && self.context.facts.name.as_deref() == Some(former_name)
             && self.settings.moves.takes_matching_name(&former.path)
             && !self.declared.declares_name();
-        is_in_the_way.then(|| last(&self.declared.path))
+        is_in_the_way.then(|| name.to_owned())
     }
 
     /// The moves that must come before a step that gives the container its path.

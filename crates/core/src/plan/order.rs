@@ -91,7 +91,7 @@ pub(super) fn needed_steps(
     let ranks = rank_steps(scope, caller, steps);
     let addresses: HashMap<_, _> =
         steps.iter().enumerate().rev().map(|(at, s)| (s.address.to_string(), at)).collect();
-    let needed_by = |(dependent, step): (&StepRank, &Step)| {
+    let needed = ranks.iter().zip(steps).map(|(dependent, step)| {
         let awaited_steps: Vec<_> =
             step.waits_for().filter_map(|name| addresses.get(name)).collect();
         let needed = ranks.iter().zip(steps).enumerate().flat_map(|(at, (other, other_step))| {
@@ -105,8 +105,8 @@ pub(super) fn needed_steps(
                 .chain(is_named.then_some((at, None)))
         });
         needed.collect()
-    };
-    ranks.iter().zip(steps).map(needed_by).collect()
+    });
+    needed.collect()
 }
 
 fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepRank> {
@@ -146,8 +146,9 @@ pub(super) fn remove_closed(
         provided_early.extend(early.provides.iter().copied());
     }
     let takes = |name: &&'static str| removed_early.contains(&Capability::Feature(name));
-    let gives = |name: &&'static str| provided_early.contains(&Capability::Feature(name));
-    let closes = |name: &&'static str| takes(name) || (is_off(name) && !gives(name));
+    let closes = |name: &&'static str| {
+        takes(name) || (is_off(name) && !provided_early.contains(&Capability::Feature(name)))
+    };
     let mut homes = ranks.iter().map(|rank| rank.kind);
     steps.retain(|step| {
         let mut sets = homes.next().flatten().into_iter().flat_map(|home| &home.closed_by);
@@ -367,13 +368,12 @@ impl<'p> Edges<'p> {
         edges: &mut Vec<Edge>,
     ) {
         let rank = self.ranks[at].rank;
-        let is_before = |other: &usize| {
+        let earlier_steps = steps.iter().copied().take_while(|other| {
             steps::step();
             self.ranks[*other].rank < rank
-        };
+        });
         // More than two would add no further edge.
-        let earlier: Vec<_> = steps.iter().copied().take_while(is_before).take(2).collect();
-        self.add_edge(&earlier, reason, edges);
+        self.add_edge(&earlier_steps.take(2).collect::<Vec<_>>(), reason, edges);
     }
 
     /// The position of the step with this address.

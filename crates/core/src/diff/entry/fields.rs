@@ -55,7 +55,7 @@ impl EntryDiff<'_> {
         if self.section.shape == Shape::List || !groups.has_setting_above(&target.path) {
             return None;
         }
-        let replaced = |(name, value): (&String, &Value)| {
+        let replaced = self.values.iter().filter_map(|(name, value)| {
             let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
             let replaced = constraints::constraints_over(self.section.section, Some(name))
                 .find_map(|row| {
@@ -63,8 +63,8 @@ impl EntryDiff<'_> {
                         .filter(|replaced| *replaced != plain)
                 });
             Some((name.clone(), replaced?.clone()))
-        };
-        let replaced: Vec<_> = self.values.iter().filter_map(replaced).collect();
+        });
+        let replaced: Vec<_> = replaced.collect();
         let mut live_after_groups = (!replaced.is_empty()).then(|| live.clone())?;
         live_after_groups.fields.raw_mut().extend(replaced);
         Some(live_after_groups)

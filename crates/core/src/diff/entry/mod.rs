@@ -22,7 +22,6 @@ use crate::{
     level::AccessLevel,
     live::ExtraFact,
     origin::Origin,
-    secret::Reference,
     text,
     value::{Fields, Object, Value},
 };
@@ -228,16 +227,14 @@ impl<'a> EntryDiff<'a> {
         if self.entry.state == EntryPresence::Absent {
             return;
         }
+        let secrets = self.context.secrets;
         let missing = self.values.iter().filter_map(|(name, value)| {
-            let secrets = self.context.secrets;
-            let is_missing = |source: &Reference| match value {
+            let sources = value.sources();
+            let missing_source = sources.iter().find(|source| match value {
                 Value::File(_) => secrets.missing_reason(source).is_some(),
                 Value::Secret(_) | Value::Plain(_) => secrets.get(source).is_none(),
-            };
-            Some((
-                name.clone(),
-                value.sources().iter().find(|source| is_missing(source))?.to_string(),
-            ))
+            });
+            Some((name.clone(), missing_source?.to_string()))
         });
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {

@@ -245,13 +245,13 @@ impl ContainerCheck<'_> {
         entries: &[DesiredEntry],
         identities: &[Identity],
     ) {
-        let all = || entries.iter().zip(identities);
-        self.check_renames(section, all());
+        let identified_entries = entries.iter().zip(identities);
+        self.check_renames(section, identified_entries.clone());
         if identities.iter().all(|identity| identity.keys.len() < 2 && identity.former.is_empty()) {
             return;
         }
-        let identified_entries = || entries.iter().zip(identities);
-        let current_entries: HashMap<_, _> = identified_entries()
+        let current_entries: HashMap<_, _> = identified_entries
+            .clone()
             .filter(|(entry, identity)| {
                 entry.state == desired::EntryPresence::Present
                     && identity.keys.len() == 1
@@ -259,7 +259,7 @@ impl ContainerCheck<'_> {
             })
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
-        for (entry, identity) in identified_entries() {
+        for (entry, identity) in identified_entries {
             let mut former = identity.keys.iter().skip(1).chain(&identity.former);
             let Some(other) = former.find_map(|former| current_entries.get(former)) else {
                 continue;

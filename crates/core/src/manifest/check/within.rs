@@ -65,9 +65,9 @@ fn check_named_entries(
         if other.unmanaged.iter().any(|glob| glob.matches(name)) {
             continue;
         }
-        let keys = || other.entries.iter().map(|entry| &*entry.key);
-        let near = nearest(name, keys())
-            .or_else(|| keys().find(|key| key.contains('*') && overlap(key, name)));
+        let mut keys = other.entries.iter().map(|entry| &*entry.key);
+        let near = nearest(name, keys.clone())
+            .or_else(|| keys.find(|key| key.contains('*') && overlap(key, name)));
         if other.unlisted.value == Unlisted::Delete && is_present {
             let fault = faults.report(texts::DELETED_ENTRY, at, words);
             fault.related(NodePosition::value(&other.unlisted.origin));

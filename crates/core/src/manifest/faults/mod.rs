@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
-use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use jsonschema::error::ValidationErrorKind as Kind;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -329,12 +329,12 @@ impl Findings {
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused_pointers = BTreeSet::new();
             let errors = checker.schema_errors(document).take(2 * MAX_SHOWN_FAULTS);
-            // The form of a section is part of the help for its name; its fields are not.
-            let level = |at: &str, error: &ValidationError<'_>| {
-                at.matches('/').count()
-                    + usize::from(matches!(error.kind(), Kind::AdditionalProperties { .. }))
-            };
-            for (at, error) in errors.filter(|(at, error)| level(at, error) >= depth) {
+            for (at, error) in errors {
+                // The form of a section is part of the help for its name; its fields are not.
+                let is_of_name = matches!(error.kind(), Kind::AdditionalProperties { .. });
+                if at.matches('/').count() + usize::from(is_of_name) < depth {
+                    continue;
+                }
                 let is_new = refused_pointers.insert(at.clone());
                 let top = SchemaPosition::new(document, &checker.schema, &checker.schema);
                 if let Some(place) = top.follow_pointer(&at) {

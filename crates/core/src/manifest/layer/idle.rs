@@ -176,18 +176,14 @@ fn report_idle_rule(
         faults.report_key(texts::IDLE_EXCEPT, &except.origin, words![noun]);
         return;
     }
-    let has_containers_below = |glob: &Glob| {
-        let prefix = glob.pattern().strip_suffix('*').unwrap_or_default();
-        prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some()
-    };
-    let has_declared_base = |glob: &Glob| {
-        let outer = glob.pattern().strip_suffix("/**").unwrap_or_default();
-        is_declared(rule, outer, containers)
-    };
+    let mut prefixes = paths.iter().filter_map(|glob| glob.pattern().strip_suffix('*'));
+    let has_containers_below = prefixes
+        .any(|prefix| prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some());
+    let mut bases = paths.iter().filter_map(|glob| glob.pattern().strip_suffix("/**"));
     let texts = match paths {
         _ if paths.iter().any(|glob| looks_like_regex(glob.pattern())) => texts::IDLE_EXPRESSION,
-        _ if paths.iter().any(has_containers_below) => texts::IDLE_STAR,
-        _ if paths.iter().any(has_declared_base) => texts::IDLE_BELOW,
+        _ if has_containers_below => texts::IDLE_STAR,
+        _ if bases.any(|base| is_declared(rule, base, containers)) => texts::IDLE_BELOW,
         _ if paths.iter().all(|glob| is_literal(glob.pattern())) => texts::IDLE_LITERAL,
         _ if has_single_part_globs(rule) => texts::IDLE_ONE_PART,
         _ => texts::IDLE_MATCH,

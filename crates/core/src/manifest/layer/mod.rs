@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    faults::{Faults, LocatedFault, NodePosition, texts, words},
+    faults::{Faults, NodePosition, texts, words},
     parallel::map_parallel,
     read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
@@ -125,8 +125,9 @@ fn drop_used_params(containers: &[Box<DeclaredContainer>], faults: &mut Faults) 
     let shared = containers.iter().filter(|container| container.is_shared);
     let used = shared.flat_map(|container| container.body.params.values());
     let used: BTreeSet<_> = used.map(|param| &param.origin).collect();
-    let is_param = |fault: &LocatedFault<NodePosition>| fault.code == texts::IDLE_PARAM[1];
-    faults.items.retain(|fault| !(is_param(fault) && used.contains(&fault.position.origin)));
+    faults.items.retain(|fault| {
+        fault.code != texts::IDLE_PARAM[1] || !used.contains(&fault.position.origin)
+    });
 }
 
 /// Reports templates in two groups or projects that result in the same secret name: one would get

@@ -57,8 +57,8 @@ impl BranchPair<'_> {
 
     fn label(&self, step: &mut Step) {
         let twin = self.base_plan.steps.iter().find(|twin| {
-            let is_removal = |step: &Step| step.action == Action::Delete;
-            twin.address == step.address && is_removal(twin) == is_removal(step)
+            twin.address == step.address
+                && (twin.action == Action::Delete) == (step.action == Action::Delete)
         });
         match step.action {
             Action::Delete => set_label(step, self.removal_label(step, twin.is_some())),
@@ -242,17 +242,11 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     for step in &mut *steps {
         let identity = declared_section(head, &step.address)
             .map_or(&[][..], |section| section.section.identity);
-        let is_identity = |change: &&mut FieldChange| identity.contains(&&*change.field);
-        if step
-            .changes
-            .iter_mut()
-            .filter(is_identity)
-            .any(|change| !is_excluded_label(change.label))
-        {
-            step.changes
-                .iter_mut()
-                .filter(is_identity)
-                .for_each(|change| include_in_branch(&mut change.label));
+        let changes = step.changes.iter_mut();
+        let mut identity_changes: Vec<_> =
+            changes.filter(|change| identity.contains(&&*change.field)).collect();
+        if identity_changes.iter().any(|change| !is_excluded_label(change.label)) {
+            identity_changes.iter_mut().for_each(|change| include_in_branch(&mut change.label));
         }
     }
     let creation = steps.iter().position(is_creation);
@@ -263,8 +257,11 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
         return;
     }
     // The other steps need the creation, and a container is created as a whole.
-    let is_whole = |step: &Step| creation.is_some() || step.address.section.is_none();
-    steps.iter_mut().filter(|step| is_whole(step)).for_each(include_step);
+    for step in steps.iter_mut() {
+        if creation.is_some() || step.address.section.is_none() {
+            include_step(step);
+        }
+    }
     include_copies(steps);
     include_needed_steps(steps, head, caller);
 }

@@ -186,11 +186,11 @@ impl Base {
                 (problem.address.clone(), problem.code, problem.message.clone())
             };
             let base_problems: BTreeSet<_> = base_plan.problems.iter().map(summary).collect();
-            let is_drift = |problem: &&Problem| {
+            let drift_problems = plan.problems.iter().filter(|problem| {
                 base_problems.contains(&summary(problem))
                     && declares_same(before, declared, &problem.address)
-            };
-            comparison.problems = plan.problems.iter().filter(is_drift).cloned().collect();
+            });
+            comparison.problems = drift_problems.cloned().collect();
         }
         comparison
     }
@@ -234,22 +234,18 @@ impl Base {
 
     /// Keeps the containers whose declarations differ from the base, or below which a declaration
     /// was removed if they have a policy for unlisted projects. Keeps all if the base is not known.
-    pub fn changed_containers(&self, containers: Vec<Container>) -> Vec<Container> {
+    pub fn changed_containers(&self, mut containers: Vec<Container>) -> Vec<Container> {
         let Self::Known(base) = self else { return containers };
         let paths: BTreeSet<_> = containers.iter().map(|one| one.path.to_lowercase()).collect();
         let removed_paths: Vec<_> =
             base.containers.keys().filter(|path| !paths.contains(*path)).collect();
-        let lost_declarations = |container: &Container| {
+        containers.retain(|container| {
             let path_prefix = format!("{}/", container.path.to_lowercase());
-            container.lifecycle.unlisted_projects.is_some()
-                && removed_paths.iter().any(|path| path.starts_with(&path_prefix))
-        };
+            let lost_declarations = container.lifecycle.unlisted_projects.is_some()
+                && removed_paths.iter().any(|path| path.starts_with(&path_prefix));
+            lost_declarations || differs(&base.containers, container)
+        });
         containers
-            .into_iter()
-            .filter(|container| {
-                differs(&base.containers, container) || lost_declarations(container)
-            })
-            .collect()
     }
 }
 
@@ -262,12 +258,12 @@ fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
 /// True if both declare the same at `address`, and in it. A problem there hides what differs.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
-    let is_at_address = |(of, key): &(&str, String)| {
-        section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
-    };
     let [before, current] = [before, current].map(|declared| {
         let mut values = declared_values(declared);
-        values.retain(|entry, _| is_at_address(entry));
+        values.retain(|(of, key), _| {
+            section.is_none_or(|section| section == *of)
+                && entry.as_ref().is_none_or(|entry| entry == key)
+        });
         values
     });
     before == current
@@ -311,8 +307,9 @@ fn add_former_identities(section: &mut DeclaredSection, before: &DeclaredSection
 /// The part of the base's declaration that `head` declares too and that was read for it. `None` if
 /// the base declared nothing there, or the deletion of the container.
 fn comparable(base: &Container, head: &Container) -> Option<Container> {
-    let is_gone = |one: &Container| one.lifecycle.is_absent().is_some();
-    if is_gone(base) != is_gone(head) || (base.is_watched && !head.is_watched) {
+    let [base_deletes, head_deletes] =
+        [base, head].map(|declared| declared.lifecycle.is_absent().is_some());
+    if base_deletes != head_deletes || (base.is_watched && !head.is_watched) {
         return None;
     }
     let mut comparable = base.clone();

@@ -85,9 +85,10 @@ fn has_excluded_part(step: &Step) -> bool {
 
 /// Removes from `fields` those that `step` excludes.
 fn drop_excluded(fields: &mut Declared, step: &Step) {
-    let is_excluded =
-        |name: &str| step.change(name).is_some_and(|change| is_excluded_label(change.label));
-    *fields = fields.iter().filter(|(name, _)| !is_excluded(name)).collect();
+    let remaining_fields = fields.iter().filter(|(name, _)| {
+        step.change(name).is_none_or(|change| !is_excluded_label(change.label))
+    });
+    *fields = remaining_fields.collect();
 }
 
 /// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.

@@ -169,7 +169,7 @@ pub(in crate::plan) fn note_lost_access(
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
     let grants = if rules.is_empty() { Grants::new() } else { collect_grants(steps) };
-    let note = |step: &Step| {
+    let notes = steps.iter().filter(|_| !rules.is_empty()).filter_map(|step| {
         let user = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
         let of_user = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
         let group = step.address.path.to_lowercase();
@@ -186,8 +186,8 @@ pub(in crate::plan) fn note_lost_access(
         let what = format!("it may end access that rules need: {}", text::list_first(&hit));
         let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
         (!hit.is_empty()).then_some(note)
-    };
-    steps.iter().filter(|_| !rules.is_empty()).filter_map(note).collect()
+    });
+    notes.collect()
 }
 
 /// The service refuses a level below one that the same run gives in a group above.

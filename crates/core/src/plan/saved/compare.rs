@@ -93,8 +93,7 @@ impl SavedPlan {
             let at = (saved.scope, saved.path.clone());
             let mut stale: Vec<_> =
                 declaration_change(saved, declared.get(&at)).into_iter().collect();
-            let of_container = |step: &&SavedStep| *step.path == *saved.path;
-            for step in steps.iter().filter(of_container) {
+            for step in steps.iter().filter(|step| *step.path == *saved.path) {
                 let saved = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // Steps of the new plan have known sections, so others cannot match.
                 let Ok(shown) = step.to_step() else { continue };
@@ -102,9 +101,10 @@ impl SavedPlan {
                     stale.push(Stale { address: shown.address, reason, fields });
                 }
             }
-            let is_gone =
-                |saved: &&SavedStep| !steps.iter().any(|step| step.has_same_object(saved));
-            for saved in self.steps.iter().filter(of_container).filter(is_gone) {
+            for saved in self.steps.iter().filter(|step| *step.path == *saved.path) {
+                if steps.iter().any(|step| step.has_same_object(saved)) {
+                    continue;
+                }
                 let Ok(shown) = saved.to_step() else { continue };
                 let Some(doubt) = plan.unconfirmed_cause(&shown) else {
                     comparison.already.push(shown.address);
@@ -239,14 +239,13 @@ impl SavedCall {
 
     /// The fields of the body that differ in `saved`.
     fn differing_fields(&self, saved: &Self) -> Vec<&str> {
-        let is_saved_field = |name: &String, now: &Sent| match (saved.body.get(name), now) {
-            (Some(Sent::Value(saved)), Sent::Value(now)) => is_same_value(saved, now),
+        let others = self.body.iter().filter(|(name, now)| match (saved.body.get(*name), now) {
+            (Some(Sent::Value(saved)), Sent::Value(now)) => !is_same_value(saved, now),
             (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
-                is_same_digest(saved.as_ref(), now.as_ref())
+                !is_same_digest(saved.as_ref(), now.as_ref())
             }
-            (saved, now) => saved == Some(now),
-        };
-        let others = self.body.iter().filter(|(name, now)| !is_saved_field(name, now));
+            (saved, now) => saved != Some(now),
+        });
         others.map(|(name, _)| name.as_str()).collect()
     }
 }

@@ -218,13 +218,14 @@ struct SavedSections(Vec<Section>);
 impl SavedSections {
     /// The creation of a container also contains fields of other sections.
     fn for_step(step: &diff::Step) -> Self {
-        let comes_along = |section: &Section| match step.address.section {
-            Some(name) => section.section == name,
-            None => section.comes_with_container(),
-        };
         let (itself, _) = catalogue::container(step.scope);
         let itself = step.address.section.is_none().then_some(itself);
-        Self(catalogue::sections(step.scope).filter(comes_along).chain(itself).collect())
+        let sections =
+            catalogue::sections(step.scope).filter(|section| match step.address.section {
+                Some(name) => section.section == name,
+                None => section.comes_with_container(),
+            });
+        Self(sections.chain(itself).collect())
     }
 
     /// Whether a field that matches `is_it` has hidden values.

@@ -179,16 +179,15 @@ impl SavedStep {
     /// Converts the step for display, without requests. Fails if it names a section or an operation that
     /// undrift does not know.
     pub(super) fn to_step(&self) -> Result<diff::Step, UnusablePlan> {
-        let find_section_name = |name: &String| {
-            let found =
-                catalogue::section(self.scope, name).map(|known_section| known_section.section);
-            found.ok_or_else(|| {
+        let section = self.section.as_ref().map(|name| {
+            let section = catalogue::section(self.scope, name).map(|section| section.section);
+            section.ok_or_else(|| {
                 let unknown_section = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";
                 UnusablePlan::new(format!("the saved plan names {unknown_section}"), help)
             })
-        };
-        let section = self.section.as_ref().map(find_section_name).transpose()?;
+        });
+        let section = section.transpose()?;
         let address = Address { path: self.path.clone(), section, entry: self.entry.clone() };
         let changes = self.changes.iter().map(|change| {
             let SavedChange { field, before, after, origin, .. } = change.clone();

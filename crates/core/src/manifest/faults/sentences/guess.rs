@@ -198,19 +198,23 @@ impl<'d> SchemaPosition<'d> {
     }
 }
 
+/// True if mappings with this schema may have the key `name`.
+pub(super) fn has_property(schema: &Json, name: &str) -> bool {
+    schema["properties"].get(name).is_some()
+}
+
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it
 /// belongs": no other entries for what `is_within` one.
 pub(super) fn find_homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
-    let has_property = |schema: &Json| schema["properties"].get(name).is_some();
     // Entries may have a field of the same name, which is meant less often.
-    if has_property(root) {
+    if has_property(root, name) {
         return vec!["at the top of the document".to_owned()];
     }
     let mut homes = Vec::new();
     for (section, schema) in root["properties"].as_object().into_iter().flatten() {
-        if section != "unlisted" && has_property(schema) {
+        if section != "unlisted" && has_property(schema, name) {
             homes.push(format!("below `{section}:`"));
-        } else if has_property(&schema["items"]) && !is_within {
+        } else if has_property(&schema["items"], name) && !is_within {
             homes.push(format!("in an entry of `{section}`"));
         }
     }

@@ -8,6 +8,7 @@ mod value;
 use std::collections::BTreeSet;
 
 use example::value_example;
+use guess::has_property;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
@@ -359,19 +360,16 @@ impl SchemaPosition<'_> {
     fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
         // A name with a list of texts may have another meaning than with other values.
         let listed = format!("{name}[]");
-        let is_list_of_texts = || {
-            let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
-            !items.is_empty() && items.iter().all(|item| item.text().is_some())
-        };
+        let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
+        let is_list_of_texts = !items.is_empty() && items.iter().all(|item| item.text().is_some());
         // Terraform's names of resources are longer than those of sections.
-        let spellings = || {
-            let prefixes = ["gitlab_", "gitlab_project_", "gitlab_group_"].into_iter();
-            std::iter::once(name).chain(prefixes.filter_map(|prefix| name.strip_prefix(prefix)))
-        };
+        let prefixes = ["gitlab_", "gitlab_project_", "gitlab_group_"].into_iter();
+        let spellings = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
+        let spellings = std::iter::once(name).chain(spellings);
         let alias = |schema, places: &[&str]| {
-            let listed = words::find_alias(places, &listed).filter(|_| is_list_of_texts());
-            listed
-                .or_else(|| spellings().find_map(|name| words::find_alias_in(schema, places, name)))
+            let listed = words::find_alias(places, &listed).filter(|_| is_list_of_texts);
+            let mut spellings = spellings.clone();
+            listed.or_else(|| spellings.find_map(|name| words::find_alias_in(schema, places, name)))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
         let places = match (self.key, kind.and_then(Json::as_str)) {
@@ -397,7 +395,6 @@ impl SchemaPosition<'_> {
 
 /// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
 fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &MappingKey) -> Vec<&'d str> {
-    let has_property = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
     let Some(inner_schema) = schema["properties"].get(&key.name) else { return Vec::new() };
     let takes_keys =
         inner_schema["properties"].is_object() || inner_schema["items"]["properties"].is_object();

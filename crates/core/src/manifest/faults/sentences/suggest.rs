@@ -222,13 +222,14 @@ impl<'d> SchemaPosition<'d> {
                 let mut rows =
                     HELPS["corrected"].iter().filter(|row| row.key.fits(self.key_name()));
                 let is_date = self.schema["format"] == "date";
-                let exists = |day: &str| !is_date || day.parse::<jiff::civil::Date>().is_ok();
                 let corrected = rows.find_map(|row| {
                     let mut corrections = spellings
                         .iter()
                         .filter_map(|spelling| row.text.replace(spelling, row.help));
                     corrections.find(|corrected| {
-                        *corrected != text && self.accepts(corrected) && exists(corrected)
+                        *corrected != text
+                            && self.accepts(corrected)
+                            && (!is_date || corrected.parse::<jiff::civil::Date>().is_ok())
                     })
                 });
                 corrected.map(|text| if is_date { text } else { quoted(&text, false) })
