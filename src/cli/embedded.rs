@@ -12,7 +12,7 @@ use crate::{
     api::ServiceAddress,
     diagnostic::Diagnostics,
     manifest,
-    sandbox::{self, Conditions, DataLocation, Model, RunningSandbox, Seed, StartError},
+    sandbox::{self, DataLocation, Model, RunningSandbox, Seed, ServiceOptions, StartError},
     secret::Secret,
     value::Json,
     yaml::{self, Node},
@@ -163,7 +163,7 @@ fn find_faults(seed: &str, name: &str) -> Diagnostics {
 /// The fault for a seed that the service refuses, at the refused entry.
 fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
-    let error = Model::new(&seed, "root", Conditions::default()).err()?;
+    let error = Model::new(&seed, "root", ServiceOptions::default()).err()?;
     let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     // As in `project acme/shop, hook 1: ...`.
     let (mut node, mut span) = (document.clone(), 0..0);

@@ -32,7 +32,7 @@ mod described {
         kind::{AddressKey, AddressKeyIn, ReadSource, ScopedKind, Section, Spec},
         level::MAINTAINER,
         operation::{Method, Op, Write},
-        sandbox::{self, Collection, Form, serves},
+        sandbox::{self, Collection, FieldType, serves},
     };
 
     fn list_path(home: &ScopedKind) -> Option<&'static str> {
@@ -81,23 +81,23 @@ mod described {
         collection.parent_field = home.within.unwrap_or_default();
         if let Some(AddressKey { field, location: AddressKeyIn::Path(name) }) = home.handle.first()
         {
-            (collection.key, collection.entry) = (field, name);
+            (collection.answer_key, collection.entry_segment) = (field, name);
         }
         collection.read_level = home.seen_from().into();
         collection.write_level = home.seen_from().max(MAINTAINER).into();
-        collection.required = leak(required.map(|name| table.sent_name(name)));
+        collection.required_params = leak(required.map(|name| table.sent_name(name)));
         if !section.allows_duplicates() {
-            collection.unique = leak(identity.iter().map(|name| table.sent_name(name)));
+            collection.unique_fields = leak(identity.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
         collection.fields = leak(specs.map(sandbox_field));
         let inherited = home.inherited.iter().filter(|rule| rule.is_not);
-        collection.extra_members =
+        collection.extra_fields =
             leak(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
-        collection.is_put = is_put;
+        collection.is_created_by_put = is_put;
         collection.is_fixed_set = section.only_edits();
-        collection.is_edited = home.operations.edit.is_some();
-        collection.is_patched = uses(home.operations.edit, Method::Patch);
+        collection.has_update = home.operations.edit.is_some();
+        collection.is_updated_by_patch = uses(home.operations.edit, Method::Patch);
         collection.is_document = matches!(home.place, ReadSource::Optional(_));
         if let ReadSource::List(list) | ReadSource::Optional(list) = home.place {
             let list = list.row();
@@ -122,32 +122,36 @@ mod described {
         }
     }
 
-    fn sandbox_form(spec: &'static Spec) -> Form {
+    fn sandbox_form(spec: &'static Spec) -> FieldType {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.parts.iter().map(crate::field::Field::sent_name);
             let single_level = spec.field.grants.single_level_as.unwrap_or_default();
-            return Form::Rows(leak(names), single_level);
+            return FieldType::Rows(leak(names), single_level);
         }
         if let Some(named) = spec.field.names {
             let is_shown_by_name = spec.field.live_name() != Some(spec.field.sent_name());
             let referenced_row = match named {
-                NamedObject::User => sandbox::ReferencedRow::User,
-                NamedObject::Group => sandbox::ReferencedRow::Group,
-                NamedObject::Project => sandbox::ReferencedRow::Project,
-                NamedObject::Runner | NamedObject::Role => return Form::Integer,
+                NamedObject::User => sandbox::ReferencedType::User,
+                NamedObject::Group => sandbox::ReferencedType::Group,
+                NamedObject::Project => sandbox::ReferencedType::Project,
+                NamedObject::Runner | NamedObject::Role => return FieldType::Integer,
             };
-            return if is_shown_by_name { Form::Named(referenced_row) } else { Form::Integer };
+            return if is_shown_by_name {
+                FieldType::Named(referenced_row)
+            } else {
+                FieldType::Integer
+            };
         }
         if let Some(words) = schema["enum"].as_array() {
-            return Form::Word(leak(words.iter().filter_map(|word| word.as_str())));
+            return FieldType::Word(leak(words.iter().filter_map(|word| word.as_str())));
         }
         match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
-            Some("integer") => Form::Integer,
-            Some("boolean") => Form::Flag,
-            Some("array") => Form::Texts,
-            _ if schema["format"] == "date" => Form::Day,
-            _ => Form::Text,
+            Some("integer") => FieldType::Integer,
+            Some("boolean") => FieldType::Flag,
+            Some("array") => FieldType::Texts,
+            _ if schema["format"] == "date" => FieldType::Day,
+            _ => FieldType::Text,
         }
     }
 

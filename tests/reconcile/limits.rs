@@ -24,7 +24,7 @@ use undrift::{
     manifest::{self, LoadEnvironment},
     observe::Observer,
     plan::{Extent, Plan, PlanSettings, Policy},
-    sandbox::{self, Conditions, Model, RateLimits, Seed},
+    sandbox::{self, Model, RateLimits, Seed, ServiceOptions},
     secret::{Secret, Secrets},
 };
 
@@ -164,7 +164,7 @@ impl Limited {
             max_per_operation: None,
             has_route_limits: true,
         };
-        let conditions = Conditions { rate_limits, clock, ..Conditions::default() };
+        let conditions = ServiceOptions { rate_limits, clock, ..ServiceOptions::default() };
         let mut seed = seed(projects);
         for at in 0..MOST_JOBS {
             let user = json!({"username": format!("job{at}"), "token": token_of(at), "administrator": true});

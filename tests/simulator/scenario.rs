@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     desired::Desired,
     manifest,
-    sandbox::{Conditions, Image, Model, Seed},
+    sandbox::{Image, Model, Seed, ServiceOptions},
 };
 
 /// The token of the administrator, which no output may contain.
@@ -201,7 +201,7 @@ impl Scenario {
             return Err(loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()));
         };
         let mut model =
-            Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default())
+            Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, ServiceOptions::default())
                 .unwrap();
         self.complete(&model);
         let image = model.image().unwrap();

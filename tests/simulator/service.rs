@@ -18,7 +18,7 @@ use undrift::{
         Transport, TransportError, WireRequest, WireResponse,
     },
     operation::Method,
-    sandbox::{self, Conditions, Model, Profile, RandomSource},
+    sandbox::{self, Model, Profile, RandomSource, ServiceOptions},
 };
 
 use crate::{
@@ -134,11 +134,11 @@ impl World {
                 + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
         };
         let chance = RandomSource::seeded(schedule.seed);
-        let conditions = Conditions {
+        let conditions = ServiceOptions {
             clock: sandbox::Clock::new(clock),
-            chance,
+            random: chance,
             profile,
-            ..Conditions::default()
+            ..ServiceOptions::default()
         };
         let model = Model::from_image(&prepared.image, conditions).unwrap();
         let state = State { numbers: Some(Numbers::new(schedule.seed)), ..State::default() };

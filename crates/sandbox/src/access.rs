@@ -17,7 +17,7 @@ use super::clock;
 use super::dispatch::is_read;
 use super::profile::OBSERVED_RELEASE;
 use super::routes::Route;
-use super::store::stored::{Stored as _, rows, stored};
+use super::store::stored::{Stored as _, query_rows, stored};
 use super::store::{namespace::Namespace, user::User};
 
 /// The roles (reference 1, 2.1).
@@ -44,14 +44,14 @@ pub(crate) const ROLE_LEVELS: [(i64, &str); 8] = [
     (OWNER, "Owner"),
 ];
 
-/// The levels that are allowed only in rules, not as a role of members.
+/// The levels that only rules can have, not members.
 pub(crate) const RULE_LEVELS: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
-/// The level of a role or of a word that only rules have; the case of letters is ignored.
+/// The level with this name, of a role or of [`RULE_LEVELS`]. Case is ignored.
 pub(crate) fn level_by_name(word: &str) -> Option<i64> {
-    let word = word.replace('_', " ");
+    let spaced_name = word.replace('_', " ");
     let mut levels = ROLE_LEVELS.iter().chain(&RULE_LEVELS);
-    levels.find(|(_, name)| name.eq_ignore_ascii_case(&word)).map(|(level, _)| *level)
+    levels.find(|(_, name)| name.eq_ignore_ascii_case(&spaced_name)).map(|(level, _)| *level)
 }
 
 /// The role's name.
@@ -82,7 +82,7 @@ pub(crate) fn add_token(
     .insert(params![user, &digest[..8], &digest[..], name, scopes, expires_at, now])
 }
 
-/// A token that was presented and is known.
+/// A stored token that a call presented.
 #[derive(Clone, Debug)]
 pub(crate) struct PresentedToken {
     pub(crate) id: i64,
@@ -108,20 +108,20 @@ pub(crate) fn authenticate(
         return Ok(None);
     };
     let token = find_token(db, &token_text)?.ok_or_else(ErrorResponse::unauthorized)?;
-    let expired = token
+    let is_expired = token
         .expires_at
         .as_deref()
         .is_some_and(|day| day <= clock::utc_day(now).to_string().as_str());
-    let description = if token.revoked {
+    let problem = if token.revoked {
         Some("Token was revoked. You have to re-authorize from the user.")
     } else {
         let text = "Token is expired. You can either do re-authorization or token refresh.";
-        expired.then_some(text)
+        is_expired.then_some(text)
     };
-    if let Some(description) = description {
+    if let Some(description) = problem {
         let body =
             serde_json::json!({ "error": "invalid_token", "error_description": description });
-        return Err(ErrorResponse::with(StatusCode::UNAUTHORIZED, body));
+        return Err(ErrorResponse::with_body(StatusCode::UNAUTHORIZED, body));
     }
     let user = User::by_id(db, token.user_id)?.ok_or_else(ErrorResponse::unauthorized)?;
     if user.state != "active" {
@@ -131,19 +131,19 @@ pub(crate) fn authenticate(
     let is_write = !is_read(&route.method);
     if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !is_write) {
         // The scopes that allow the operation.
-        let scopes = match route.path {
+        let sufficient_scopes = match route.path {
             "/projects" | "/projects/{id}" if release >= OBSERVED_RELEASE => {
                 "ai_workflows api read_api"
             }
             _ => "api read_api",
         };
-        return Err(ErrorResponse::with(
+        return Err(ErrorResponse::with_body(
             StatusCode::FORBIDDEN,
             serde_json::json!({
                 "error": "insufficient_scope",
                 "error_description":
                     "The request requires higher privileges than provided by the access token.",
-                "scope": scopes,
+                "scope": sufficient_scopes,
             }),
         ));
     }
@@ -184,37 +184,37 @@ fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<Pres
     Ok(matching_token)
 }
 
-/// The groups that a caller is a member of, or was invited to through another group, with the level
-/// in each. Membership of a group holds for everything below it.
+/// The groups in which a user has a level, directly or because another group is invited. The level also
+/// holds in everything below the group.
 #[derive(Debug, Default)]
 pub(crate) struct Memberships {
-    groups: HashMap<i64, i64>,
+    level_by_group: HashMap<i64, i64>,
 }
 
 impl Memberships {
-    /// Reads the standing of `user` on the day `today`.
+    /// Reads the memberships of `user` that are valid on the day `today`.
     pub(crate) fn read(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
         let sql = "SELECT group_id, access_level FROM members
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
                AND (expires_at IS NULL OR expires_at >= ?2)";
-        let groups = rows(db, sql, params![user, today])?.into_iter().collect();
-        let mut memberships = Self { groups };
-        if !memberships.groups.is_empty() {
-            memberships.add_invited(db, today)?;
+        let groups = query_rows(db, sql, params![user, today])?.into_iter().collect();
+        let mut memberships = Self { level_by_group: groups };
+        if !memberships.level_by_group.is_empty() {
+            memberships.add_invited_groups(db, today)?;
         }
         Ok(memberships)
     }
 
-    fn add_invited(&mut self, db: &Connection, today: &str) -> rusqlite::Result<()> {
+    fn add_invited_groups(&mut self, db: &Connection, today: &str) -> rusqlite::Result<()> {
         let sql = "SELECT s.group_id, s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
              WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)";
-        let invited = rows::<(i64, i64, String)>(db, sql, [today])?.into_iter();
-        let invited = invited
+        let shares = query_rows::<(i64, i64, String)>(db, sql, [today])?.into_iter();
+        let invited_levels = shares
             .map(|(group, cap, traversal)| (group, cap.min(self.level_in_namespace(&traversal))))
             .collect::<Vec<_>>();
-        for (group, level) in invited.into_iter().filter(|(_, level)| *level > 0) {
-            let best_level = self.groups.entry(group).or_default();
+        for (group, level) in invited_levels.into_iter().filter(|(_, level)| *level > 0) {
+            let best_level = self.level_by_group.entry(group).or_default();
             *best_level = level.max(*best_level);
         }
         Ok(())
@@ -222,10 +222,14 @@ impl Memberships {
 
     /// The level in the namespace with this traversal, 0 without one.
     pub(crate) fn level_in_namespace(&self, traversal: &str) -> i64 {
-        if self.groups.is_empty() {
+        if self.level_by_group.is_empty() {
             return 0;
         }
-        traversal_ids(traversal).filter_map(|id| self.groups.get(&id)).copied().max().unwrap_or(0)
+        traversal_ids(traversal)
+            .filter_map(|id| self.level_by_group.get(&id))
+            .copied()
+            .max()
+            .unwrap_or(0)
     }
 
     /// All namespaces in which the level is at least `min_level`, as a JSON array for `json_each`.
@@ -235,7 +239,7 @@ impl Memberships {
         min_level: i64,
     ) -> rusqlite::Result<String> {
         let mut namespaces: BTreeSet<i64> = BTreeSet::new();
-        for (group, _) in self.groups.iter().filter(|(_, level)| **level >= min_level) {
+        for (group, _) in self.level_by_group.iter().filter(|(_, level)| **level >= min_level) {
             if let Some(group) = Namespace::by_id(db, *group)? {
                 namespaces.extend(group.subtree_ids(db)?);
             }

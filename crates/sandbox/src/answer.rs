@@ -26,16 +26,16 @@ pub(crate) struct Answer {
 impl Answer {
     /// 200 with `body` as JSON.
     pub(crate) fn ok(body: &impl Serialize) -> Result<Self> {
-        Self::with(StatusCode::OK, body)
+        Self::with_status(StatusCode::OK, body)
     }
 
     /// 201 with `body` as JSON.
     pub(crate) fn created(body: &impl Serialize) -> Result<Self> {
-        Self::with(StatusCode::CREATED, body)
+        Self::with_status(StatusCode::CREATED, body)
     }
 
     /// `status` with `body` as JSON.
-    pub(crate) fn with(status: StatusCode, body: &impl Serialize) -> Result<Self> {
+    pub(crate) fn with_status(status: StatusCode, body: &impl Serialize) -> Result<Self> {
         let text = serde_json::to_vec(body).map_err(|error| ErrorResponse::internal(&error))?;
         Ok(Self::json(status, text))
     }
@@ -83,17 +83,17 @@ pub(crate) struct ErrorResponse {
 impl ErrorResponse {
     /// `{"message": text}`: from the application.
     pub(crate) fn message(status: StatusCode, text: impl Into<Value>) -> Self {
-        Self::with(status, json!({ "message": text.into() }))
+        Self::with_body(status, json!({ "message": text.into() }))
     }
 
     /// `{"error": text}`: from the parameter checks and the router.
     pub(crate) fn error(status: StatusCode, text: impl Into<String>) -> Self {
-        Self::with(status, json!({ "error": text.into() }))
+        Self::with_body(status, json!({ "error": text.into() }))
     }
 
-    /// 400 for a parameter: its name, and what is wrong.
-    pub(crate) fn parameter(subject: &str, complaint: &str) -> Self {
-        Self::error(StatusCode::BAD_REQUEST, format!("{subject} {complaint}"))
+    /// 400 for a parameter: its name, and the problem.
+    pub(crate) fn parameter(subject: &str, problem: &str) -> Self {
+        Self::error(StatusCode::BAD_REQUEST, format!("{subject} {problem}"))
     }
 
     /// 400 for a parameter of the wrong type.
@@ -111,13 +111,13 @@ impl ErrorResponse {
         Self::parameter(name, &format!("is invalid, {name} does not have a valid value"))
     }
 
-    /// 400 from a model: `{"message": {field: [text]}}`.
-    pub(crate) fn model(field: &str, text: impl Into<String>) -> Self {
+    /// 400 for an invalid field of an object: `{"message": {field: [text]}}`.
+    pub(crate) fn field(field: &str, text: impl Into<String>) -> Self {
         Self::bad_request_message(json!({ field: [text.into()] }))
     }
 
-    /// 400 from a model with several complaints about one field.
-    pub(crate) fn model_faults(field: &str, texts: &[&str]) -> Self {
+    /// 400 with several errors of one field.
+    pub(crate) fn field_errors(field: &str, texts: &[&str]) -> Self {
         Self::bad_request_message(json!({ field: texts }))
     }
 
@@ -128,17 +128,17 @@ impl ErrorResponse {
 
     /// 200 with the body `null`: the service saved nothing, and gives no reason.
     pub(crate) fn not_saved() -> Self {
-        Self::with(StatusCode::OK, Value::Null)
+        Self::with_body(StatusCode::OK, Value::Null)
     }
 
-    /// 400 with a text alone.
+    /// 400 with only a text.
     pub(crate) fn bad_request_message(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::BAD_REQUEST, text)
     }
 
-    /// 400 for parameters: what is wrong about each.
-    pub(crate) fn parameters(complaints: &[String]) -> Self {
-        Self::error(StatusCode::BAD_REQUEST, complaints.join(", "))
+    /// 400 with the errors of several parameters.
+    pub(crate) fn parameters(errors: &[String]) -> Self {
+        Self::error(StatusCode::BAD_REQUEST, errors.join(", "))
     }
 
     /// 400 with a text for a whole request.
@@ -151,8 +151,8 @@ impl ErrorResponse {
         Self::message(StatusCode::UNAUTHORIZED, "401 Unauthorized")
     }
 
-    /// 401 instead of 403, for operations where the service hides which right the caller lacks.
-    pub(crate) fn without_403(self) -> Self {
+    /// Turns 403 into 401, for operations that do so in the service.
+    pub(crate) fn forbidden_as_unauthorized(self) -> Self {
         if self.status == StatusCode::FORBIDDEN { Self::unauthorized() } else { self }
     }
 
@@ -161,7 +161,7 @@ impl ErrorResponse {
         Self::message(StatusCode::FORBIDDEN, "403 Forbidden")
     }
 
-    /// 403 with a text alone.
+    /// 403 with only a text.
     pub(crate) fn forbidden_message(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::FORBIDDEN, text)
     }
@@ -177,7 +177,7 @@ impl ErrorResponse {
         Self::message(StatusCode::NOT_FOUND, format!("404 {type_name} Not Found"))
     }
 
-    /// 404 for a member or hook, in the spelling for a missing record.
+    /// 404 for a missing record, such as a member or a hook. Only the spelling differs from [`Self::hidden`].
     pub(crate) fn no_record() -> Self {
         Self::message(StatusCode::NOT_FOUND, "404 Not found")
     }
@@ -192,17 +192,17 @@ impl ErrorResponse {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
-    /// 301 to the present place of a project, in plain text.
+    /// 301 to the current URL of a project, in plain text.
     pub(crate) fn redirect(location: String) -> Self {
         let text = format!("This resource has been moved permanently to {location}");
         Self {
             header: Some(("location", location)),
-            ..Self::with(StatusCode::MOVED_PERMANENTLY, text.into())
+            ..Self::with_body(StatusCode::MOVED_PERMANENTLY, text.into())
         }
     }
 
-    /// A body with its own shape.
-    pub(crate) fn with(status: StatusCode, body: Value) -> Self {
+    /// `status` with any body.
+    pub(crate) fn with_body(status: StatusCode, body: Value) -> Self {
         Self { status, body, header: None }
     }
 
@@ -222,7 +222,7 @@ impl ErrorResponse {
     }
 
     /// 500 for null in a column that does not allow it, if no parameter check comes first.
-    pub(crate) fn not_null(name: &str) -> Self {
+    pub(crate) fn null_column(name: &str) -> Self {
         Self::internal(&format!("`{name}` cannot be null"))
     }
 
@@ -233,11 +233,11 @@ impl ErrorResponse {
     }
 }
 
-/// The faults of a model, by field.
+/// The validation errors of an object, by field.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints(Map<String, Value>);
+pub(crate) struct FieldErrors(Map<String, Value>);
 
-impl Complaints {
+impl FieldErrors {
     pub(crate) fn add(&mut self, field: &str, text: impl Into<Value>) {
         let texts = self.0.entry(field).or_insert_with(|| json!([]));
         if let Value::Array(texts) = texts {
@@ -245,21 +245,21 @@ impl Complaints {
         }
     }
 
-    /// Adds a fault if `is_wrong`.
+    /// Adds an error if `is_wrong`.
     pub(crate) fn add_if(&mut self, is_wrong: bool, field: &str, text: impl Into<Value>) {
         if is_wrong {
             self.add(field, text);
         }
     }
 
-    /// Adds a fault if a text has more than `max` characters.
+    /// Adds an error if a text has more than `max` characters.
     pub(crate) fn check_length(&mut self, field: &str, text: &str, max: usize) {
-        if let Some(fault) = length_fault(text, max) {
-            self.add(field, fault);
+        if let Some(error) = length_error(text, max) {
+            self.add(field, error);
         }
     }
 
-    /// 400 with all faults, if there are any.
+    /// 400 with all errors, if there are any.
     pub(crate) fn into_result(self) -> Result<()> {
         refuse_if(!self.0.is_empty(), || self.into())
     }
@@ -299,29 +299,29 @@ pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl I
     }
 }
 
-/// Adds the members of another object to a body.
-pub(crate) fn add_members(body: &mut Value, extra_members: Value) {
-    if let (Value::Object(body), Value::Object(extra)) = (body, extra_members) {
+/// Adds the fields of another object to a body.
+pub(crate) fn add_fields(body: &mut Value, extra_fields: Value) {
+    if let (Value::Object(body), Value::Object(extra)) = (body, extra_fields) {
         body.extend(extra);
     }
 }
 
-/// An object without some of its members.
+/// Removes some fields from an object.
 pub(crate) fn remove_members(mut body: Value, names: &[&str]) -> Value {
-    if let Value::Object(members) = &mut body {
-        members.retain(|name, _| !names.contains(&name.as_str()));
+    if let Value::Object(fields) = &mut body {
+        fields.retain(|name, _| !names.contains(&name.as_str()));
     }
     body
 }
 
-/// The complaint about a text with more than `max` characters.
-pub(crate) fn length_fault(text: &str, max: usize) -> Option<String> {
+/// The error text for a text with more than `max` characters.
+pub(crate) fn length_error(text: &str, max: usize) -> Option<String> {
     let is_long = text.chars().count() > max;
     is_long.then(|| format!("is too long (maximum is {max} characters)"))
 }
 
-/// The complaint about a number that must be from 0 to `max`.
-pub(crate) fn number_fault(number: Option<i64>, max: i64) -> Option<String> {
+/// The error text for a number that must be from 0 to `max`.
+pub(crate) fn number_error(number: Option<i64>, max: i64) -> Option<String> {
     match number {
         None => Some("is not a number".to_owned()),
         Some(..0) => Some("must be greater than or equal to 0".to_owned()),
@@ -330,9 +330,9 @@ pub(crate) fn number_fault(number: Option<i64>, max: i64) -> Option<String> {
     }
 }
 
-impl From<Complaints> for ErrorResponse {
-    fn from(complaints: Complaints) -> Self {
-        Self::bad_request_message(complaints.0)
+impl From<FieldErrors> for ErrorResponse {
+    fn from(errors: FieldErrors) -> Self {
+        Self::bad_request_message(errors.0)
     }
 }
 

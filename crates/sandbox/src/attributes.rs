@@ -94,19 +94,19 @@ pub(crate) enum ValueKind {
     Topics,
     /// The object with the cleanup policy of the container registry.
     CleanupPolicy,
-    /// The parts of a token's subject: an array of these words, `project_path` first.
+    /// The components of a token's subject claim: an array of these words, `project_path` first.
     Claims(#[serde(deserialize_with = "leaked")] &'static Vec<&'static str>),
-    /// The deprecated boolean of an access level: false is `disabled`.
+    /// The deprecated boolean for this access level: false means `disabled`.
     TwinOf(&'static str),
     /// Another name of an attribute.
     AliasOf(&'static str),
     /// The opposite of a flag.
     OppositeOf(&'static str),
-    /// A column of the project, or a parameter of one route: its handler processes it.
+    /// A column of the project, or a parameter of one route. The handler processes it.
     Elsewhere,
 }
 
-/// The bounds of an integer, and the service's complaint about other values; by default it names
+/// The bounds of an integer, and the service's error text for other values; by default the text names
 /// the bound.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -123,7 +123,7 @@ impl Default for Bounds {
     }
 }
 
-/// The key of an attribute in answers.
+/// The key of an attribute in answers, and the answers that have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AnswerKey {
@@ -177,13 +177,13 @@ pub(crate) enum OnNull {
     Stored,
     /// Nothing changes.
     Kept,
-    /// It gets the value of new projects.
+    /// It is set to the value of new projects.
     Preset,
     /// False.
     False,
     /// The last value in the attribute's list of values.
     Last,
-    /// It is stored; an empty text means the value of the groups above.
+    /// It is stored. An empty text is replaced with this value, that of the groups above.
     Above(bool),
     /// 400: the parameter must have a value.
     Refused,
@@ -272,7 +272,7 @@ impl Attribute {
     }
 
     /// True if a create ignores it that accepted it in earlier releases.
-    pub(crate) fn is_edited_only_at(&self, release: Release) -> bool {
+    pub(crate) fn is_edit_only_at(&self, release: Release) -> bool {
         self.not_on_create && release >= OBSERVED_RELEASE
     }
 
@@ -294,7 +294,7 @@ impl Attribute {
     }
 
     /// The name of the attribute in the error messages of the service's model.
-    pub(crate) fn refusal_name(&self) -> &'static str {
+    pub(crate) fn name_in_errors(&self) -> &'static str {
         self.refused_as.unwrap_or(self.name)
     }
 }
@@ -340,13 +340,15 @@ pub(super) const RESTRICT_VARIABLES: &str = "restrict_user_defined_variables";
 pub(super) const DELETE_PIPELINES_AFTER: &str = "ci_delete_pipelines_in_seconds";
 
 /// The attributes of every release and licence.
-pub(crate) fn project_rows() -> impl Iterator<Item = &'static Attribute> {
+pub(crate) fn project_attributes() -> impl Iterator<Item = &'static Attribute> {
     ATTRIBUTE_TABLE.projects.iter()
 }
 
 /// The attributes that a service has.
-pub(crate) fn existing_project_rows(edition: Edition) -> impl Iterator<Item = &'static Attribute> {
-    project_rows().filter(move |row| row.exists_in(edition))
+pub(crate) fn existing_project_attributes(
+    edition: Edition,
+) -> impl Iterator<Item = &'static Attribute> {
+    project_attributes().filter(move |attribute| attribute.exists_in(edition))
 }
 
 #[cfg(test)]
@@ -357,7 +359,8 @@ mod tests {
 
     #[test]
     fn the_table_has_every_attribute_of_the_reference_once() {
-        let rows: Vec<_> = project_rows().filter(|row| !row.since.is_after_reference()).collect();
+        let rows: Vec<_> =
+            project_attributes().filter(|row| !row.since.is_after_reference()).collect();
         let mut names: Vec<_> = rows.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
@@ -376,7 +379,7 @@ mod tests {
     fn attributes_exist_from_their_release_on() {
         let existing = |release| {
             let edition = Edition { tier: AttributeTier::Ultimate, release };
-            existing_project_rows(edition)
+            existing_project_attributes(edition)
                 .map(|row| row.name)
                 .collect::<std::collections::BTreeSet<_>>()
         };
@@ -384,15 +387,15 @@ mod tests {
         let (earlier, later) = (existing(Release::new(16, 2)), existing(Release::new(18, 9)));
         assert!(earlier.contains("group_runners_enabled") && !earlier.contains("emails_enabled"));
         assert!(!earlier.contains("operations_access_level"));
-        assert_eq!(later.len(), project_rows().count() - 1);
+        assert_eq!(later.len(), project_attributes().count() - 1);
     }
 
     #[test]
     fn a_twin_names_an_access_level() {
-        for row in project_rows() {
+        for row in project_attributes() {
             if let ValueKind::TwinOf(target) = row.kind {
                 assert!(
-                    project_rows()
+                    project_attributes()
                         .any(|other| other.name == target
                             && matches!(other.kind, ValueKind::OneOf(_))),
                     "{} follows {target}",

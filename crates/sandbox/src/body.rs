@@ -59,10 +59,10 @@ fn malformed_body() -> ErrorResponse {
 fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed_body())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
-    let read = async {
+    let read_parts = async {
         while let Some(part) = form.next_field().await.map_err(|_| malformed_body())? {
             let name = part.name().unwrap_or_default().to_owned();
-            let file_name = part.file_name().map(safe_file_name);
+            let file_name = part.file_name().map(sanitize_file_name);
             let bytes = part.bytes().await.map_err(|_| malformed_body())?;
             match file_name {
                 Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
@@ -73,20 +73,20 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
         Ok(())
     };
     // The whole body was received, so there is nothing to wait for.
-    read.now_or_never().unwrap_or_else(|| Err(malformed_body()))
+    read_parts.now_or_never().unwrap_or_else(|| Err(malformed_body()))
 }
 
-/// The last segment of a client's file name, in characters that are safe in paths, addresses and
+/// The last segment of a client's file name, limited to characters that are safe in paths, URLs and
 /// Markdown.
-fn safe_file_name(name: &str) -> String {
+fn sanitize_file_name(name: &str) -> String {
     let file_name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let safe: String = file_name
+    let safe_name: String = file_name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
         .take(200)
         .collect();
-    let safe = safe.trim_start_matches('.').to_owned();
-    if safe.is_empty() { "file".to_owned() } else { safe }
+    let visible_name = safe_name.trim_start_matches('.').to_owned();
+    if visible_name.is_empty() { "file".to_owned() } else { visible_name }
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ const POLICY_KEYS: &[(&str, Option<&[&str]>)] = &[
 ];
 const KEEP_N_VALUES: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
-fn policy_fault(key: &str, texts: &[&str]) -> ErrorResponse {
-    ErrorResponse::model_faults(&format!("container_expiration_policy.{key}"), texts)
+fn policy_error(key: &str, texts: &[&str]) -> ErrorResponse {
+    ErrorResponse::field_errors(&format!("container_expiration_policy.{key}"), texts)
 }
 
-fn not_listed(key: &str) -> ErrorResponse {
-    policy_fault(key, &["is not included in the list"])
+fn not_listed_error(key: &str) -> ErrorResponse {
+    policy_error(key, &["is not included in the list"])
 }
 
 /// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
@@ -32,36 +32,38 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
     };
     for (key, values) in POLICY_KEYS {
         let Some(value) = policy_params.get(*key) else { continue };
-        let requested = read_text(&format!("{name}[{key}]"), value)?;
-        match (values, requested.as_deref()) {
+        let requested_text = read_text(&format!("{name}[{key}]"), value)?;
+        match (values, requested_text.as_deref()) {
             (Some(_), None | Some("")) if *key == "cadence" => {
-                return Err(policy_fault(key, &["can't be blank", "is not included in the list"]));
+                return Err(policy_error(key, &["can't be blank", "is not included in the list"]));
             }
-            (Some(values), Some(new)) if !values.contains(&new) => return Err(not_listed(key)),
+            (Some(values), Some(new)) if !values.contains(&new) => {
+                return Err(not_listed_error(key));
+            }
             (None, Some(new)) => {
-                if let Some(refusal) = re2::refusal(new) {
-                    return Err(policy_fault(key, &[&refusal]));
+                if let Some(error) = re2::syntax_error(new) {
+                    return Err(policy_error(key, &[&error]));
                 }
             }
             _ => {}
         }
-        policy[*key] = requested.into();
+        policy[*key] = requested_text.into();
     }
     if let Some(value) = policy_params.get("keep_n") {
-        let keep = read_integer(&format!("{name}[keep_n]"), value)?;
-        refuse_if(keep.is_some_and(|keep| !KEEP_N_VALUES.contains(&keep)), || {
-            not_listed("keep_n")
+        let keep_count = read_integer(&format!("{name}[keep_n]"), value)?;
+        refuse_if(keep_count.is_some_and(|keep| !KEEP_N_VALUES.contains(&keep)), || {
+            not_listed_error("keep_n")
         })?;
-        policy["keep_n"] = keep.into();
+        policy["keep_n"] = keep_count.into();
     }
     if let Some(value) = policy_params.get("enabled") {
         let is_enabled = read_flag(&format!("{name}[enabled]"), value)?;
-        policy["enabled"] = is_enabled.ok_or_else(|| not_listed("enabled"))?.into();
+        policy["enabled"] = is_enabled.ok_or_else(|| not_listed_error("enabled"))?.into();
     }
     let has_name_regex =
         policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
     refuse_if(policy["enabled"] == true && !has_name_regex, || {
-        policy_fault("name_regex", &["can't be blank"])
+        policy_error("name_regex", &["can't be blank"])
     })
 }
 

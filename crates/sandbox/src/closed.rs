@@ -1,4 +1,4 @@
-//! The routes that an archived project refuses with 403, for every caller. It allows all others.
+//! The routes that an archived project refuses with 403, for every caller. It accepts all others.
 
 use http::Method;
 use undrift_release::Release;
@@ -8,62 +8,56 @@ use super::profile::OBSERVED_RELEASE;
 
 /// The routes at and below a path that archived projects refuse.
 #[derive(Debug)]
-pub(crate) struct ClosedRoute {
+pub(crate) struct ArchiveRule {
     path: &'static str,
     /// True if reading is refused too.
-    closes_reads: bool,
-    since_release: Option<Release>,
-    before_release: Option<Release>,
+    refuses_reads: bool,
+    first_release: Option<Release>,
+    end_release: Option<Release>,
     reason: Option<&'static str>,
 }
 
-const fn closed_for_writes(path: &'static str) -> ClosedRoute {
-    ClosedRoute {
-        path,
-        closes_reads: false,
-        since_release: None,
-        before_release: None,
-        reason: None,
-    }
+const fn refuse_writes(path: &'static str) -> ArchiveRule {
+    ArchiveRule { path, refuses_reads: false, first_release: None, end_release: None, reason: None }
 }
 
-const fn closed_since(release: Release, route: ClosedRoute) -> ClosedRoute {
-    ClosedRoute { since_release: Some(release), ..route }
+const fn refuse_since(release: Release, rule: ArchiveRule) -> ArchiveRule {
+    ArchiveRule { first_release: Some(release), ..rule }
 }
 
-const CLOSED_ROUTES: &[ClosedRoute] = &[
-    ClosedRoute {
+const ARCHIVE_RULES: &[ArchiveRule] = &[
+    ArchiveRule {
         reason: Some("You are not allowed to push into this branch"),
-        ..closed_for_writes("/projects/{id}/repository/files")
+        ..refuse_writes("/projects/{id}/repository/files")
     },
-    closed_for_writes("/projects/{id}/repository"),
-    closed_for_writes("/projects/{id}/uploads"),
-    closed_for_writes("/projects/{id}/pipeline_schedules"),
-    ClosedRoute {
-        closes_reads: true,
-        before_release: Some(OBSERVED_RELEASE),
-        ..closed_for_writes("/projects/{id}/variables")
+    refuse_writes("/projects/{id}/repository"),
+    refuse_writes("/projects/{id}/uploads"),
+    refuse_writes("/projects/{id}/pipeline_schedules"),
+    ArchiveRule {
+        refuses_reads: true,
+        end_release: Some(OBSERVED_RELEASE),
+        ..refuse_writes("/projects/{id}/variables")
     },
-    closed_since(Release::new(18, 4), closed_for_writes("/projects/{id}/transfer")),
-    closed_since(OBSERVED_RELEASE, closed_for_writes("/projects/{id}/approvals")),
-    closed_since(OBSERVED_RELEASE, closed_for_writes("/projects/{id}/labels")),
-    closed_since(OBSERVED_RELEASE, closed_for_writes("/projects/{id}/protected_branches")),
+    refuse_since(Release::new(18, 4), refuse_writes("/projects/{id}/transfer")),
+    refuse_since(OBSERVED_RELEASE, refuse_writes("/projects/{id}/approvals")),
+    refuse_since(OBSERVED_RELEASE, refuse_writes("/projects/{id}/labels")),
+    refuse_since(OBSERVED_RELEASE, refuse_writes("/projects/{id}/protected_branches")),
 ];
 
-impl ClosedRoute {
-    /// The row for a route, if archived projects refuse it.
+impl ArchiveRule {
+    /// The rule for a route, if archived projects refuse it.
     pub(crate) fn find(method: &Method, path: &str, release: Release) -> Option<&'static Self> {
-        CLOSED_ROUTES.iter().find(|route| {
-            let remainder = path.strip_prefix(route.path);
-            remainder.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                && (route.closes_reads || *method != Method::GET)
-                && route.since_release.is_none_or(|since| release >= since)
-                && route.before_release.is_none_or(|before| release < before)
+        ARCHIVE_RULES.iter().find(|rule| {
+            let path_suffix = path.strip_prefix(rule.path);
+            path_suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'))
+                && (rule.refuses_reads || *method != Method::GET)
+                && rule.first_release.is_none_or(|first| release >= first)
+                && rule.end_release.is_none_or(|end| release < end)
         })
     }
 
     /// 403.
-    pub(crate) fn refusal(&self) -> ErrorResponse {
+    pub(crate) fn error(&self) -> ErrorResponse {
         self.reason.map_or_else(ErrorResponse::forbidden, ErrorResponse::forbidden_because)
     }
 }

@@ -15,13 +15,13 @@ pub(crate) struct ConnectionSlots {
     max_connections: usize,
     table: Mutex<SlotTable>,
     /// A connection ended, or began to wait.
-    slot_change: Notify,
+    change_signal: Notify,
 }
 
 #[derive(Debug, Default)]
 struct SlotTable {
     connections: BTreeMap<u64, Connection>,
-    /// The number of events; it orders the connections by the start of their wait.
+    /// The number of events so far. It is a logical clock for `Connection::waiting_since`.
     event_count: u64,
 }
 
@@ -56,7 +56,7 @@ impl ConnectionSlots {
         Arc::new(Self {
             max_connections: limit,
             table: Mutex::default(),
-            slot_change: Notify::new(),
+            change_signal: Notify::new(),
         })
     }
 
@@ -67,7 +67,7 @@ impl ConnectionSlots {
             if let Some(slot) = self.try_acquire() {
                 return slot;
             }
-            self.slot_change.notified().await;
+            self.change_signal.notified().await;
         }
     }
 
@@ -106,7 +106,7 @@ impl ConnectionSlot {
             connection.waiting_since = Some(now);
         }
         drop(table);
-        self.slots.slot_change.notify_one();
+        self.slots.change_signal.notify_one();
     }
 
     /// Marks the connection as answering: until the next [`ConnectionSlot::mark_waiting`] it
@@ -126,7 +126,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.slots.lock().connections.remove(&self.number);
-        self.slots.slot_change.notify_one();
+        self.slots.change_signal.notify_one();
     }
 }
 

@@ -1,5 +1,4 @@
-//! Times that repeat, as in pipeline schedules and freeze periods: the five fields of cron, or six
-//! of which the first are seconds.
+//! Cron expressions of pipeline schedules and freeze periods: five fields, or six with the seconds first.
 
 use jiff::Span;
 use jiff::Timestamp;
@@ -7,13 +6,13 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 /// The minimum and maximum of a field, and names for the numbers from the minimum on.
-type CronField = (u32, u32, &'static [&'static str]);
+type CronFieldRange = (u32, u32, &'static [&'static str]);
 
 /// The seconds, which may come first and are ignored.
-const SECONDS: CronField = (0, 59, &[]);
+const SECONDS_RANGE: CronFieldRange = (0, 59, &[]);
 /// The bit for "the last day of the month", outside the bits of the days 1 to 31.
-const LAST_DAY: u64 = 1;
-const FIELDS: [CronField; 5] = [
+const LAST_DAY_BIT: u64 = 1;
+const FIELD_RANGES: [CronFieldRange; 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
     (1, 31, &[]),
@@ -21,8 +20,8 @@ const FIELDS: [CronField; 5] = [
     (0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// Words for a whole expression.
-const WORDS: [(&str, &str); 7] = [
+/// Shortcuts for whole expressions.
+const SHORTCUTS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
     ("@monthly", "0 0 1 * *"),
@@ -36,31 +35,36 @@ const WORDS: [(&str, &str); 7] = [
 /// February.
 const MAX_DAYS: i32 = 366 * 8;
 
-/// The times at which something repeats.
+/// A parsed cron expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cron {
     /// For each field, a bit for each number.
     bits: [u64; 5],
-    /// True if all days of the month are allowed, and all days of the week. If both are restricted,
-    /// one of them is enough.
+    /// True if the field starts with `*`: for the day of the month, and for the day of the week. If both are
+    /// restricted, a day needs to match only one of them.
     is_unrestricted: [bool; 2],
 }
 
 impl Cron {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let text = WORDS.iter().find(|(word, _)| *word == text).map_or(text, |(_, line)| *line);
+        let text = SHORTCUTS
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map_or(text, |(_, expression)| *expression);
         let mut fields: Vec<&str> = text.split_whitespace().collect();
-        if fields.len() > FIELDS.len() {
+        if fields.len() > FIELD_RANGES.len() {
             let seconds = fields.remove(0);
-            seconds.split(',').try_for_each(|part| parse_numbers(part, SECONDS).map(drop))?;
+            seconds
+                .split(',')
+                .try_for_each(|list_item| parse_numbers(list_item, SECONDS_RANGE).map(drop))?;
         }
         let fields: [&str; 5] = fields.try_into().ok()?;
         let mut bits = [0; 5];
-        for ((bits, text), field) in bits.iter_mut().zip(fields).zip(FIELDS) {
-            for part in text.split(',') {
-                *bits |= match part {
-                    "L" | "l" if field == FIELDS[2] => LAST_DAY,
+        for ((bits, text), field) in bits.iter_mut().zip(fields).zip(FIELD_RANGES) {
+            for list_item in text.split(',') {
+                *bits |= match list_item {
+                    "L" | "l" if field == FIELD_RANGES[2] => LAST_DAY_BIT,
                     part => parse_numbers(part, field)?,
                 };
             }
@@ -73,33 +77,36 @@ impl Cron {
         })
     }
 
-    fn has_number(&self, field: usize, number: i8) -> bool {
+    fn matches_number(&self, field: usize, number: i8) -> bool {
         u32::try_from(number).is_ok_and(|number| self.bits[field] >> number & 1 == 1)
     }
 
-    fn has_day(&self, date: Date) -> bool {
-        let is_last = self.bits[2] & LAST_DAY != 0 && date.day() == date.days_in_month();
-        let is_in_month = is_last || self.has_number(2, date.day());
-        let is_in_week = self.has_number(4, date.weekday().to_sunday_zero_offset());
-        let is_day = match self.is_unrestricted {
-            [false, false] => is_in_month || is_in_week,
-            _ => is_in_month && is_in_week,
+    fn matches_day(&self, date: Date) -> bool {
+        let matches_last_day =
+            self.bits[2] & LAST_DAY_BIT != 0 && date.day() == date.days_in_month();
+        let matches_month_day = matches_last_day || self.matches_number(2, date.day());
+        let matches_weekday = self.matches_number(4, date.weekday().to_sunday_zero_offset());
+        let matches_days = match self.is_unrestricted {
+            [false, false] => matches_month_day || matches_weekday,
+            _ => matches_month_day && matches_weekday,
         };
-        is_day && self.has_number(3, date.month())
+        matches_days && self.matches_number(3, date.month())
     }
 
     /// The first time after `after`, read as UTC. `None` if no day matches.
     pub(crate) fn next_time(&self, after: Timestamp) -> Option<Timestamp> {
         let now = after.to_zoned(TimeZone::UTC).datetime();
-        let minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
-        let times = minutes
-            .filter(|(hour, minute)| self.has_number(1, *hour) && self.has_number(0, *minute));
-        for days in 0..MAX_DAYS {
-            let date = now.date().checked_add(Span::new().days(days)).ok()?;
-            if !self.has_day(date) {
+        let all_minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
+        let matching_minutes = all_minutes.filter(|(hour, minute)| {
+            self.matches_number(1, *hour) && self.matches_number(0, *minute)
+        });
+        for days_ahead in 0..MAX_DAYS {
+            let date = now.date().checked_add(Span::new().days(days_ahead)).ok()?;
+            if !self.matches_day(date) {
                 continue;
             }
-            let mut candidates = times.clone().map(|(hour, minute)| date.at(hour, minute, 0, 0));
+            let mut candidates =
+                matching_minutes.clone().map(|(hour, minute)| date.at(hour, minute, 0, 0));
             if let Some(time) = candidates.find(|time: &DateTime| *time > now) {
                 return time.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp());
             }
@@ -109,7 +116,7 @@ impl Cron {
 }
 
 /// The numbers in a part of a field: `*`, one, or a range, with or without a step.
-fn parse_numbers(list_item: &str, field: CronField) -> Option<u64> {
+fn parse_numbers(list_item: &str, field: CronFieldRange) -> Option<u64> {
     let (min, max, _) = field;
     let (range, step) = match list_item.split_once('/') {
         Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
@@ -125,7 +132,7 @@ fn parse_numbers(list_item: &str, field: CronField) -> Option<u64> {
 }
 
 /// A number in a field, as digits or by its name.
-fn parse_number(text: &str, (min, max, names): CronField) -> Option<u32> {
+fn parse_number(text: &str, (min, max, names): CronFieldRange) -> Option<u32> {
     let number = match names.iter().position(|name| text.eq_ignore_ascii_case(name)) {
         Some(index) => u32::try_from(index).ok()? + min,
         None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,

@@ -7,28 +7,29 @@ use super::params::Params;
 use super::profile::Profile;
 
 /// Changes the texts of a request for [`Profile::normalises`].
-pub(crate) fn normalise_texts(params: &mut Params) {
+pub(crate) fn normalize_texts(params: &mut Params) {
     for name in ["name", "description"] {
-        params.change_text(name, |text| text.trim().to_owned());
+        params.map_text(name, |text| text.trim().to_owned());
     }
-    params.change_text("url", normalise_url);
+    params.map_text("url", normalize_url);
 }
 
 /// A URL with its host in lower case and a path.
-fn normalise_url(url: &str) -> String {
+fn normalize_url(url: &str) -> String {
     let Some((scheme, after_scheme)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) =
         after_scheme.split_at(after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len()));
     // Before the host are credentials, which are case-sensitive.
-    let (credentials, host) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let (credentials, host) =
+        authority.split_at(authority.rfind('@').map_or(0, |position| position + 1));
     let slash = if path.starts_with('/') { "" } else { "/" };
     format!("{scheme}://{credentials}{}{slash}{path}", host.to_ascii_lowercase())
 }
 
-/// Changes the answer to a call with the body `sent_body` as the profile requires.
-pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, sent_body: &[u8]) {
+/// Changes an answer as the profile requires. `request_body` is the body of the call.
+pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, request_body: &[u8]) {
     let echoes_request =
-        profile.echoes_input && answer.status.is_client_error() && !sent_body.is_empty();
+        profile.echoes_input && answer.status.is_client_error() && !request_body.is_empty();
     if !(echoes_request || profile.changes_answers()) {
         return;
     }
@@ -36,47 +37,47 @@ pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, sent_body: &
     else {
         return;
     };
-    if let (true, Value::Object(members)) = (echoes_request, &mut body) {
-        quote_request(members, &String::from_utf8_lossy(sent_body));
+    if let (true, Value::Object(body_fields)) = (echoes_request, &mut body) {
+        quote_request(body_fields, &String::from_utf8_lossy(request_body));
     }
-    apply_to_value(profile, &mut body);
+    apply_to_json(profile, &mut body);
     answer.body = Some(body.to_string().into_bytes());
 }
 
 /// Adds the body of the request to the texts of a refusal.
-fn quote_request(members: &mut Map<String, Value>, sent_body: &str) {
+fn quote_request(body_fields: &mut Map<String, Value>, request_body: &str) {
     let text_key = ["message", "error", "errors"]
         .into_iter()
-        .find(|name| members.contains_key(*name))
+        .find(|name| body_fields.contains_key(*name))
         .unwrap_or("message");
-    match members.entry(text_key).or_insert(Value::Null) {
-        Value::String(text) => text.push_str(&format!(": {sent_body}")),
+    match body_fields.entry(text_key).or_insert(Value::Null) {
+        Value::String(text) => text.push_str(&format!(": {request_body}")),
         Value::Object(fields) => {
-            fields.insert("base".to_owned(), json!([sent_body]));
+            fields.insert("base".to_owned(), json!([request_body]));
         }
-        other => *other = sent_body.into(),
+        other => *other = request_body.into(),
     }
 }
 
-fn apply_to_value(profile: &Profile, value: &mut Value) {
+fn apply_to_json(profile: &Profile, value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| apply_to_value(profile, item)),
-        Value::Object(members) => {
+        Value::Array(items) => items.iter_mut().for_each(|item| apply_to_json(profile, item)),
+        Value::Object(fields) => {
             if profile.drop_null_keys {
-                members.retain(|_, value| !value.is_null());
+                fields.retain(|_, value| !value.is_null());
             }
-            for (key, value) in members.iter_mut() {
+            for (key, value) in fields.iter_mut() {
                 match value {
                     Value::Array(topics)
                         if profile.shuffle_topics && (key == "topics" || key == "tag_list") =>
                     {
                         topics.reverse();
                     }
-                    _ => apply_to_value(profile, value),
+                    _ => apply_to_json(profile, value),
                 }
             }
             if profile.unknown_extra_keys {
-                members.insert("x_unknown".to_owned(), json!({ "since": "later" }));
+                fields.insert("x_unknown".to_owned(), json!({ "since": "later" }));
             }
         }
         _ => {}
@@ -98,8 +99,8 @@ mod tests {
             ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
             ("no url", "no url"),
         ] {
-            assert_eq!(normalise_url(url), normal);
-            assert_eq!(normalise_url(normal), normal);
+            assert_eq!(normalize_url(url), normal);
+            assert_eq!(normalize_url(normal), normal);
         }
     }
 

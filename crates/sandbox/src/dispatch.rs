@@ -11,8 +11,8 @@ use rusqlite::Connection;
 
 use super::access;
 use super::answer::{Answer, ErrorResponse, Result, refuse_if};
-use super::call::{Call, Input};
-use super::closed::ClosedRoute;
+use super::call::{Call, ParsedRequest};
+use super::closed::ArchiveRule;
 use super::params::Params;
 use super::routes::{self, NumberedRoute};
 use super::store::user::User;
@@ -25,7 +25,7 @@ const MAX_TARGET_BYTES: usize = 16 * 1024;
 pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Response<Bytes> {
     let method = request.method().clone();
     let if_none_match = request.headers().get(header::IF_NONE_MATCH).cloned();
-    let sent_body = request.body().clone();
+    let request_body = request.body().clone();
     let result = catch_panics(|| {
         if method == Method::OPTIONS {
             let target = normalize_target(request.uri());
@@ -34,11 +34,11 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
                 target.split('?').next().unwrap_or_default(),
             );
         }
-        let (operation, input) = parse_request(service, request)?;
-        Ok(run_handler(service, operation, input))
+        let (operation, parsed_request) = parse_request(service, request)?;
+        Ok(run_handler(service, operation, parsed_request))
     });
     let mut answer = result.unwrap_or_else(Answer::from);
-    dialect::apply_profile(&service.profile, &mut answer, &sent_body);
+    dialect::apply_profile(&service.profile, &mut answer, &request_body);
     if is_read(&method) {
         answer = answer.with_etag(if_none_match.as_ref());
     }
@@ -63,7 +63,7 @@ fn catch_panics(handler: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
 fn parse_request(
     service: &ServiceState,
     request: Request<Bytes>,
-) -> Result<(NumberedRoute, Input)> {
+) -> Result<(NumberedRoute, ParsedRequest)> {
     let (parts, body) = request.into_parts();
     let target = normalize_target(&parts.uri);
     if target.len() > MAX_TARGET_BYTES {
@@ -72,36 +72,36 @@ fn parse_request(
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (operation, segments) =
         routes::find(service.described_collections, &effective_method(&parts), path)?;
-    // This route accepts ids only, no names, for every caller.
+    // This route accepts only numeric ids, no names, from every caller.
     let needs_numeric_ids =
         is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
-    let mut characters = segments.iter().flat_map(|(_, value)| value.bytes());
+    let mut segment_bytes = segments.iter().flat_map(|(_, value)| value.bytes());
     refuse_if(
-        needs_numeric_ids && !characters.all(|byte| byte.is_ascii_digit()),
+        needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit()),
         ErrorResponse::no_route,
     )?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;
     if service.profile.normalises && !is_read(&parts.method) {
-        dialect::normalise_texts(&mut params);
+        dialect::normalize_texts(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
         .unwrap_or("localhost");
     let route = operation.route;
-    let input = Input {
+    let parsed_request = ParsedRequest {
         method: route.method.clone(),
         is_write: !is_read(&route.method),
-        closed_route: ClosedRoute::find(&route.method, route.path, service.profile.release),
+        archive_rule: ArchiveRule::find(&route.method, route.path, service.profile.release),
         params,
         segments,
         base_url: format!("http://{host}"),
         target: target.into_owned(),
         headers: parts.headers,
     };
-    Ok((operation, input))
+    Ok((operation, parsed_request))
 }
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
@@ -127,29 +127,33 @@ fn normalize_target(uri: &Uri) -> Cow<'_, str> {
 }
 
 /// Runs the handler in its transaction.
-fn run_handler(service: &ServiceState, operation: NumberedRoute, input: Input) -> Answer {
+fn run_handler(
+    service: &ServiceState,
+    operation: NumberedRoute,
+    parsed_request: ParsedRequest,
+) -> Answer {
     let time = service.clock.now();
-    if let Err(failure) = service.purge_deleted(time) {
-        return failure.into();
+    if let Err(error) = service.purge_deleted(time) {
+        return error.into();
     }
-    let is_write = input.is_write;
+    let is_write = parsed_request.is_write;
     let mut request_count = None;
     let call_handler = |db: &Connection| {
         let release = service.profile.release;
-        let authenticated =
-            access::authenticate(db, &input.headers, operation.route, release, time);
+        let user_and_token =
+            access::authenticate(db, &parsed_request.headers, operation.route, release, time);
         if let Some(limiter) = &service.limiter {
-            let caller = authenticated.iter().flatten().next().map(|(user, _)| user.id);
+            let caller = user_and_token.iter().flatten().next().map(|(user, _)| user.id);
             let count = request_count.insert(limiter.count(caller, operation, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
             }
         }
-        let caller = match authenticated? {
-            Some((user, token)) => (Some(resolve_sudo(db, &input, user)?), Some(token)),
+        let caller = match user_and_token? {
+            Some((user, token)) => (Some(resolve_sudo(db, &parsed_request, user)?), Some(token)),
             None => (None, None),
         };
-        operation.route.answer(&Call::new(service, db, caller, time, input))
+        operation.route.answer(&Call::new(service, db, caller, time, parsed_request))
     };
     let result =
         if is_write { service.store.write(call_handler) } else { service.store.read(call_handler) };
@@ -161,11 +165,11 @@ fn run_handler(service: &ServiceState, operation: NumberedRoute, input: Input) -
 }
 
 /// The caller, or the user in `sudo` if the caller is an administrator.
-fn resolve_sudo(db: &Connection, input: &Input, user: User) -> Result<User> {
-    let header = input.headers.get("sudo").and_then(|value| value.to_str().ok());
+fn resolve_sudo(db: &Connection, parsed_request: &ParsedRequest, user: User) -> Result<User> {
+    let header = parsed_request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let reference = match header {
         Some(reference) => Some(reference.to_owned()),
-        None => input.params.text("sudo")?,
+        None => parsed_request.params.text("sudo")?,
     };
     let Some(reference) = reference else { return Ok(user) };
     refuse_if(!user.admin, || ErrorResponse::forbidden_because("Must be admin to use sudo"))?;
@@ -216,7 +220,7 @@ pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Du
 
 #[cfg(test)]
 mod tests {
-    use super::super::Conditions;
+    use super::super::ServiceOptions;
     use super::super::attributes::AttributeTier;
     use super::super::routes::{Handler, Route};
     use super::super::store::{DataLocation, Store};
@@ -235,11 +239,11 @@ mod tests {
     #[test]
     fn a_panic_is_an_answer_and_changes_nothing() {
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
-        let service = ServiceState::new(store, AttributeTier::Free, Conditions::default());
+        let service = ServiceState::new(store, AttributeTier::Free, ServiceOptions::default());
         for _ in 0..2 {
             let operation = NumberedRoute { number: 0, route: &PANICS };
-            let input = Input::post(Params::default());
-            let answer = catch_panics(|| Ok(run_handler(&service, operation, input)));
+            let parsed_request = ParsedRequest::post(Params::default());
+            let answer = catch_panics(|| Ok(run_handler(&service, operation, parsed_request)));
             let answer = answer.unwrap_or_else(Answer::from);
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
             assert_eq!(

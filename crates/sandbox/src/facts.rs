@@ -21,7 +21,7 @@ pub struct Fact {
     /// The rule, in one line.
     pub statement: &'static str,
     /// The dialect that answers the other way.
-    pub switch: Option<&'static str>,
+    pub dialect: Option<&'static str>,
 }
 
 impl fmt::Display for Fact {
@@ -31,39 +31,39 @@ impl fmt::Display for Fact {
 }
 
 impl Fact {
-    /// The rule in a line such as "- `name` (reference 1, 8): text [dialect name]"; `None` for
-    /// other lines.
-    fn read(line: &'static str) -> Option<Self> {
-        let (name, rest) = line.strip_prefix("- `")?.split_once("` (")?;
-        let (source, statement) = rest.split_once("): ")?;
-        let switched =
+    /// Parses a line such as "- `name` (reference 1, 8): text [dialect name]"; `None` for other lines.
+    fn parse(line: &'static str) -> Option<Self> {
+        let (name, source_and_statement) = line.strip_prefix("- `")?.split_once("` (")?;
+        let (source, statement) = source_and_statement.split_once("): ")?;
+        let statement_and_dialect =
             statement.strip_suffix(']').and_then(|statement| statement.split_once(" [dialect "));
-        let (statement, switch) =
-            switched.map_or((statement, None), |(statement, switch)| (statement, Some(switch)));
-        Some(Self { name, source, statement, switch })
+        let (statement, dialect) = statement_and_dialect
+            .map_or((statement, None), |(statement, dialect)| (statement, Some(dialect)));
+        Some(Self { name, source, statement, dialect })
     }
 }
 
-/// All rules, as in `undrift sandbox --facts`: a line each, then the counts by source.
-pub fn table() -> String {
+/// Formats all rules for `undrift sandbox --facts`: one line per rule, then the counts by source.
+pub fn format_table() -> String {
     let name_width = FACTS.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
     let source_width = FACTS.iter().map(|fact| fact.source.len()).max().unwrap_or(0);
     let mut text = String::new();
     for fact in FACTS.iter() {
-        let switch = fact.switch.map(|switch| format!(" [dialect {switch}]")).unwrap_or_default();
+        let dialect_text =
+            fact.dialect.map(|dialect| format!(" [dialect {dialect}]")).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:name_width$}  {:source_width$}  {}{switch}",
+            "{:name_width$}  {:source_width$}  {}{dialect_text}",
             fact.name, fact.source, fact.statement
         );
     }
-    let disputed = FACTS.iter().filter(|fact| fact.switch.is_some()).count();
+    let dialect_count = FACTS.iter().filter(|fact| fact.dialect.is_some()).count();
     let [reference, service, code, inferred] = ["reference ", "service", "code", "inferred"]
         .map(|source| FACTS.iter().filter(|fact| fact.source.starts_with(source)).count());
     let _ = writeln!(
         text,
-        "\n{} rules: {reference} from the reference, {service} from the real service, {code} from its code at 18.9, {inferred} inferred; {disputed} have a dialect switch",
+        "\n{} rules: {reference} from the reference, {service} from the real service, {code} from its code at 18.9, {inferred} inferred; {dialect_count} have a dialect switch",
         FACTS.len(),
     );
     text
@@ -71,7 +71,7 @@ pub fn table() -> String {
 
 /// All rules, grouped by subject.
 pub static FACTS: LazyLock<Vec<Fact>> =
-    LazyLock::new(|| include_str!("facts.md").lines().filter_map(Fact::read).collect());
+    LazyLock::new(|| include_str!("facts.md").lines().filter_map(Fact::parse).collect());
 
 #[cfg(test)]
 mod tests {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_table_ends_with_totals() {
-        let text = table();
+        let text = format_table();
         assert_eq!(text.lines().count(), FACTS.len() + 2);
         let counts = text.lines().last().unwrap_or_default();
         assert!(counts.starts_with(&format!("{} rules: ", FACTS.len())), "{counts}");

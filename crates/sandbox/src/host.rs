@@ -1,5 +1,5 @@
-//! The allowed values of the `Host` header. A web page can point a host name of its own at this machine
-//! (DNS rebinding) and so make the browser send requests here. So other host names are refused.
+//! The allowed values of the `Host` header. A web page can point its own host name at this machine (DNS
+//! rebinding) and make the browser send requests here. So other host names are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

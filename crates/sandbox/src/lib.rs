@@ -63,12 +63,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 pub use attributes::AttributeTier;
-pub use facts::{FACTS, Fact, table as facts_table};
+pub use facts::{FACTS, Fact, format_table as facts_table};
 pub use generator::{Clock, Generator, RandomSource};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, FaultEffect, InjectedFault, OBSERVED_RELEASE, Profile};
-pub use routes::fields::{Form, ReferencedRow, RowField};
+pub use routes::fields::{FieldType, ReferencedType, RowField};
 pub use routes::registry::serves;
 pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
@@ -84,7 +84,7 @@ use store::Store;
 use undrift_release::Release;
 
 /// The maximum delay of a deletion, in days.
-const MAX_DELETION_DELAY: i64 = 3_650;
+const MAX_DELETION_DELAY_DAYS: i64 = 3_650;
 
 /// The options of the sandbox. By default it is in memory and contains only the administrator
 /// `root`.
@@ -96,15 +96,15 @@ pub struct SandboxConfig {
     /// Further names for this machine in `Host` headers, without a port. `localhost` and the
     /// address that it listens on are always allowed.
     pub allowed_hosts: Vec<String>,
-    /// The place of the data.
+    /// Where the data is stored.
     pub data: DataLocation,
     /// The initial data, applied once.
     pub seed: Option<Seed>,
-    /// The licence, in place of the seed's. If neither is set, it is that of the last start with this
-    /// data, or [`AttributeTier::Premium`] for new data.
+    /// The licence; overrides the seed's. If neither is set, the licence of the previous start with this
+    /// data is used, or [`AttributeTier::Premium`] for new data.
     pub tier: Option<AttributeTier>,
-    /// The release, in place of the seed's. If neither is set, it is the later one of the profile's
-    /// release and that of the last start with this data.
+    /// The release; overrides the seed's. If neither is set, the later one of two is used: the profile's
+    /// release, and the release of the previous start with this data.
     pub release: Option<Release>,
     /// A delay of every answer.
     pub latency: Duration,
@@ -114,24 +114,23 @@ pub struct SandboxConfig {
     pub token: Option<String>,
     /// The rate limits.
     pub rate_limits: RateLimits,
-    /// True if an answered write also survives a crash of the machine, not only of this process. It
-    /// costs a flush to the disk per write.
+    /// True if each write is flushed to the disk before it is answered, so that it survives a crash of the
+    /// machine. Otherwise it survives only a crash of this process.
     pub is_durable: bool,
     /// Dialects and faults.
     pub profile: Profile,
     /// The source of time.
     pub clock: Clock,
     /// The source of generated secrets and ids.
-    pub chance: RandomSource,
-    /// Further collections to serve, known only from these descriptions. A collection that the
-    /// sandbox [`serves`] itself is left out.
+    pub random: RandomSource,
+    /// Additional collections to serve, defined only by these descriptions. A collection that the
+    /// sandbox [`serves`] itself is ignored.
     pub collections: Vec<Collection>,
 }
 
-/// The options that may differ each time a service is started on the same data. The default is the
-/// faithful service.
+/// The options that can change with each start on the same data. The default is the faithful service.
 #[derive(Clone, Debug, Default)]
-pub struct Conditions {
+pub struct ServiceOptions {
     /// The rate limits.
     pub rate_limits: RateLimits,
     /// Dialects.
@@ -139,7 +138,7 @@ pub struct Conditions {
     /// The source of time.
     pub clock: Clock,
     /// The source of generated secrets and ids.
-    pub chance: RandomSource,
+    pub random: RandomSource,
 }
 
 /// The reason why the sandbox did not start.
@@ -177,7 +176,7 @@ pub enum StartError {
         /// Its format version.
         version: i64,
     },
-    /// SQLite failed where no file is involved.
+    /// SQLite failed, and the database is not a file.
     #[error("the sandbox's database failed")]
     Memory(#[source] rusqlite::Error),
     /// The address could not be used.
@@ -217,7 +216,7 @@ pub(crate) struct ServiceState {
     tier: AttributeTier,
     profile: Profile,
     clock: Clock,
-    chance: RandomSource,
+    random: RandomSource,
     limiter: Option<Limiter>,
     /// The collections that are known only from descriptions.
     described_collections: Option<&'static DescribedCollections>,
@@ -226,14 +225,14 @@ pub(crate) struct ServiceState {
 }
 
 impl ServiceState {
-    fn new(store: Store, tier: AttributeTier, conditions: Conditions) -> Self {
-        let Conditions { rate_limits, profile, clock, chance } = conditions;
+    fn new(store: Store, tier: AttributeTier, options: ServiceOptions) -> Self {
+        let ServiceOptions { rate_limits, profile, clock, random } = options;
         Self {
             store,
             tier,
             profile,
             clock,
-            chance,
+            random,
             limiter: Limiter::new(rate_limits),
             described_collections: None,
             last_purge: Mutex::new(None),
@@ -241,15 +240,15 @@ impl ServiceState {
     }
 
     /// Resets the state to that of a newly started service.
-    fn restart(&mut self, tier: AttributeTier, conditions: Conditions) {
-        let Conditions { rate_limits, profile, clock, chance } = conditions;
-        (self.tier, self.profile, self.clock, self.chance) = (tier, profile, clock, chance);
+    fn restart(&mut self, tier: AttributeTier, options: ServiceOptions) {
+        let ServiceOptions { rate_limits, profile, clock, random } = options;
+        (self.tier, self.profile, self.clock, self.random) = (tier, profile, clock, random);
         self.limiter = Limiter::new(rate_limits);
         self.last_purge = Mutex::new(None);
     }
 
-    /// For how many days a deleted project can be restored; `None` if deletion is immediate. It is
-    /// delayed with every licence from 18.0 on, and always with Premium from 16.0 on.
+    /// The number of days in which a deleted project can be restored; `None` if deletion is immediate.
+    /// Deletion is delayed with every licence from 18.0 on, and with Premium from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
         let release = self.profile.release;
         let default_delay = if release >= Release::new(18, 3) {
@@ -261,14 +260,16 @@ impl ServiceState {
         self.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
     }
 
-    /// Deletes projects and groups that were marked long enough ago. Runs once a day.
+    /// Deletes the marked projects and groups whose delay is over. Runs once a day.
     fn purge_deleted(&self, now: Timestamp) -> Result<()> {
-        let Some(delay) = self.deletion_delay() else { return Ok(()) };
+        let Some(delay_days) = self.deletion_delay() else { return Ok(()) };
         let today = clock::utc_day(now);
         let mut last_purge = self.last_purge.lock().unwrap_or_else(PoisonError::into_inner);
         if *last_purge != Some(today) {
             let last_deletion_day = today
-                .saturating_sub(Span::new().days(i64::from(delay).min(MAX_DELETION_DELAY)))
+                .saturating_sub(
+                    Span::new().days(i64::from(delay_days).min(MAX_DELETION_DELAY_DAYS)),
+                )
                 .to_string();
             self.store.write(|db| {
                 db.execute(
@@ -307,27 +308,27 @@ pub struct RunningSandbox {
 pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> {
     let store = Store::open(&config.data, config.is_durable)?;
     let seed = config.seed.as_ref();
-    let (last_release, last_tier) = seeding::read_last_start(&store);
+    let (previous_release, previous_tier) = seeding::read_last_start(&store);
     let seed_tier = seed.and_then(|seed| seed.tier);
-    let tier = config.tier.or(seed_tier).or(last_tier).unwrap_or_default();
+    let tier = config.tier.or(seed_tier).or(previous_tier).unwrap_or_default();
     let faults = Arc::new(InjectedFaults::new(config.profile.faults.clone()));
-    let SandboxConfig { rate_limits, profile, clock, chance, .. } = config;
+    let SandboxConfig { rate_limits, profile, clock, random, .. } = config;
     let requested_release = config.release.or(seed.and_then(|seed| seed.release));
-    let profile = match requested_release.or(last_release.map(|last| last.max(profile.release))) {
+    let profile = match requested_release
+        .or(previous_release.map(|previous| previous.max(profile.release)))
+    {
         Some(release) => profile.with_release(release),
         None => profile,
     };
-    let conditions = Conditions { rate_limits, profile, clock, chance };
+    let options = ServiceOptions { rate_limits, profile, clock, random };
     let described_collections = DescribedCollections::new(config.collections);
-    let service = Arc::new(ServiceState {
-        described_collections,
-        ..ServiceState::new(store, tier, conditions)
-    });
+    let service =
+        Arc::new(ServiceState { described_collections, ..ServiceState::new(store, tier, options) });
     let is_token_generated = config.token.is_none();
-    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.next_hex()));
+    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.random.next_hex()));
     let notes =
         service.store.write(|db: &_| seeding::prepare(&service, db, seed, &token, &config.data))?;
-    let log = config.request_log.map(open_log).transpose()?.map(Mutex::new);
+    let log = config.request_log.map(open_request_log).transpose()?.map(Mutex::new);
     let listen = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
     let bind_error = |source| StartError::Bind { address: listen, source };
     let listener = TcpListener::bind(listen).await.map_err(bind_error)?;
@@ -335,20 +336,20 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let frontend = Arc::new(server::Frontend {
         service: Arc::clone(&service),
-        reads: Semaphore::new(processors),
-        write: Semaphore::new(1),
+        read_permits: Semaphore::new(processors),
+        write_permit: Semaphore::new(1),
         faults: Arc::clone(&faults),
         latency: config.latency,
-        log,
-        hosts: AllowedHosts::new(listen, config.allowed_hosts),
-        bodies: BodyReader::default(),
+        request_log: log,
+        allowed_hosts: AllowedHosts::new(listen, config.allowed_hosts),
+        body_reader: BodyReader::default(),
     });
     let (stop, stop_receiver) = watch::channel(false);
     let task = tokio::spawn(server::serve(listener, frontend, stop_receiver));
     Ok(RunningSandbox { address, token, is_token_generated, notes, service, faults, stop, task })
 }
 
-fn open_log(path: PathBuf) -> Result<File, StartError> {
+fn open_request_log(path: PathBuf) -> Result<File, StartError> {
     let file = OpenOptions::new().create(true).append(true).open(&path);
     file.map_err(|source| StartError::RequestLog { path, source })
 }
@@ -376,7 +377,7 @@ impl RunningSandbox {
         &self.token
     }
 
-    /// True if the token was generated, so that the user must be told.
+    /// True if the token was generated, so it must be shown to the user.
     pub fn is_token_generated(&self) -> bool {
         self.is_token_generated
     }
@@ -401,7 +402,7 @@ impl RunningSandbox {
         self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
-    /// Adds a fault, which counts calls from the time of this call.
+    /// Adds a fault. Its [`InjectedFault::nth`] counts only later calls.
     pub fn add_fault(&self, fault: InjectedFault) {
         self.faults.add(fault);
     }

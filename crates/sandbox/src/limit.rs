@@ -139,9 +139,9 @@ impl RequestCount {
     /// Adds the headers with the state of the user's limit to an answer.
     pub(crate) fn add_headers(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.max_per_user else { return };
-        let kind = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
+        let caller_type = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
         answer.headers.extend([
-            ("ratelimit-name", format!("throttle_{kind}_api")),
+            ("ratelimit-name", format!("throttle_{caller_type}_api")),
             ("ratelimit-limit", limit.to_string()),
             ("ratelimit-observed", self.user_count.to_string()),
             ("ratelimit-remaining", limit.saturating_sub(self.user_count).to_string()),
@@ -150,7 +150,7 @@ impl RequestCount {
     }
 }
 
-/// The 429 of the application. The server in front of it sends another one.
+/// The 429 of the application, for an operation's limit.
 pub(crate) fn too_many_requests() -> ErrorResponse {
     let text = "This endpoint has been requested too many times. Try again later.";
     ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
@@ -196,11 +196,13 @@ mod tests {
         for (method, path, limit) in ROUTE_LIMITS {
             let limits = RateLimits { has_route_limits: true, ..RateLimits::default() };
             let limiter = Limiter::new(limits).expect("limits");
-            let is_it =
+            let is_limited_route =
                 |(_, route): &(usize, &'static Route)| route.method == method && route.path == path;
-            let all = || routes::all_routes().map(|(_, route)| route).enumerate();
-            let (number, route) = all().find(is_it).expect("a route of the table");
-            let (other, free) = all().find(|found| !is_it(found)).expect("another one");
+            let all_routes = || routes::all_routes().map(|(_, route)| route).enumerate();
+            let (number, route) =
+                all_routes().find(is_limited_route).expect("a route of the table");
+            let (other, free) =
+                all_routes().find(|found| !is_limited_route(found)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");
             let refused = |number, route| {
                 limiter.count(Some(1), NumberedRoute { number, route }, now).refusal().is_some()

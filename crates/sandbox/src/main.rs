@@ -1,5 +1,5 @@
-//! The sandbox as its own program, for tests that need a process, and to try it without undrift.
-//! Users run `undrift sandbox`.
+//! The sandbox as a separate program: for tests that need a process, and to try it without undrift.
+//! Users run `undrift sandbox` instead.
 //!
 //! ```text
 //! undrift-sandbox [--data FILE] [--seed FILE.json] [--release 18.9] [--tier ultimate]

@@ -8,8 +8,8 @@ use super::call::Call;
 
 const DEFAULT_PAGE_SIZE: i64 = 20;
 const MAX_PAGE_SIZE: i64 = 100;
-/// The maximum length of a counted list. Answers of longer lists have no total and no last page.
-pub(crate) const MAX_COUNTED: i64 = 10_000;
+/// Longer lists are not counted: their answers have no total and no last page.
+pub(crate) const MAX_COUNTED_ITEMS: i64 = 10_000;
 /// Offset paging ends here if a list also has keyset pages (reference 1, 8).
 const MAX_OFFSET: i64 = 50_000;
 
@@ -53,9 +53,9 @@ impl Page {
         Ok(self)
     }
 
-    /// Adds the headers to the answer with the items of this page. `has_more`: other items follow, also
-    /// in a list of more than [`MAX_COUNTED`]. A larger `total` means "not counted".
-    pub(crate) fn complete_answer(
+    /// Adds the paging headers to the answer with the items of this page. `has_more` is true if other items
+    /// follow. A `total` above [`MAX_COUNTED_ITEMS`] means "not counted".
+    pub(crate) fn add_page_headers(
         self,
         call: &Call<'_>,
         mut answer: Answer,
@@ -63,13 +63,13 @@ impl Page {
         has_more: bool,
     ) -> Answer {
         let last_page = ((total + self.size - 1) / self.size).max(1);
-        let is_counted = total <= MAX_COUNTED;
+        let is_counted = total <= MAX_COUNTED_ITEMS;
         let next_page = has_more.then_some(self.number.saturating_add(1));
         // A page after the last one has no previous page.
         let is_empty = answer.body.as_deref() == Some(b"[]");
-        let previous = (self.number > 1 && !is_empty).then(|| self.number - 1);
+        let previous_page = (self.number > 1 && !is_empty).then(|| self.number - 1);
         let page_links = [
-            (previous, "prev"),
+            (previous_page, "prev"),
             (next_page, "next"),
             (Some(1), "first"),
             (is_counted.then_some(last_page), "last"),
@@ -81,14 +81,14 @@ impl Page {
                 Some(format!("<{}>; rel=\"{rel}\"", url_with_params(call, &params)))
             })
             .collect();
-        let [next, previous] =
-            [next_page, previous].map(|page| page.map(|page| page.to_string()).unwrap_or_default());
+        let [next_text, previous_text] = [next_page, previous_page]
+            .map(|page| page.map(|page| page.to_string()).unwrap_or_default());
         answer.headers = vec![
             ("link", links.join(", ")),
-            ("x-next-page", next),
+            ("x-next-page", next_text),
             ("x-page", self.number.to_string()),
             ("x-per-page", self.size.to_string()),
-            ("x-prev-page", previous),
+            ("x-prev-page", previous_text),
         ];
         if is_counted {
             answer.headers.push(("x-total", total.to_string()));
@@ -103,20 +103,20 @@ pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> R
     list_objects(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
-/// As [`list()`], for objects that `json` converts. Only those on the page are converted.
+/// As [`list()`], for objects that `to_json` converts. Only those on the page are converted.
 pub(crate) fn list_objects<T>(
     call: &Call<'_>,
     objects: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
-    json: impl FnMut(T) -> Result<Value>,
+    to_json: impl FnMut(T) -> Result<Value>,
 ) -> Result<Answer> {
     let (page, object_iter) = (Page::from_call(call)?, objects.into_iter());
     let total = object_iter.len() as i64;
     let page_objects = object_iter
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
-    let items = page_objects.map(json).collect::<Result<Vec<_>>>()?;
+    let items = page_objects.map(to_json).collect::<Result<Vec<_>>>()?;
     let has_more = page.offset().saturating_add(page.size) < total;
-    Ok(page.complete_answer(call, Answer::ok(&items)?, total, has_more))
+    Ok(page.add_page_headers(call, Answer::ok(&items)?, total, has_more))
 }
 
 /// True if the call requests keyset pages.
@@ -124,29 +124,30 @@ pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.text("pagination")?.as_deref() == Some("keyset"))
 }
 
-/// Answers a keyset page of `objects`: those after the one whose `id` is the cursor.
+/// Answers a keyset page of `objects`: those after the one whose id is the cursor.
 pub(crate) fn list_keyset<T>(
     call: &Call<'_>,
     objects: &[T],
-    id: impl Fn(&T) -> i64,
-    json: impl FnMut(&T) -> Result<Value>,
+    id_of: impl Fn(&T) -> i64,
+    to_json: impl FnMut(&T) -> Result<Value>,
 ) -> Result<Answer> {
     let cursor: Option<i64> = call.params.text("cursor")?.and_then(|cursor| cursor.parse().ok());
     let start = match cursor {
         None => Some(0),
-        Some(last) => objects.iter().position(|object| id(object) == last).map(|index| index + 1),
+        Some(last_id) => {
+            objects.iter().position(|object| id_of(object) == last_id).map(|index| index + 1)
+        }
     };
-    let remaining = start.map_or(&[][..], |index| &objects[index..]);
+    let later_objects = start.map_or(&[][..], |index| &objects[index..]);
     let size = usize::try_from(Page::from_call(call)?.size).unwrap_or(usize::MAX);
-    let page_objects = &remaining[..size.min(remaining.len())];
-    let items = page_objects.iter().map(json).collect::<Result<Vec<_>>>()?;
-    let last = page_objects.last().filter(|_| page_objects.len() < remaining.len());
-    let next = last.map(|last| ("cursor", id(last)));
-    Ok(add_keyset_link(call, Answer::ok(&items)?, next))
+    let page_objects = &later_objects[..size.min(later_objects.len())];
+    let items = page_objects.iter().map(to_json).collect::<Result<Vec<_>>>()?;
+    let last_object = page_objects.last().filter(|_| page_objects.len() < later_objects.len());
+    let next_cursor = last_object.map(|last| ("cursor", id_of(last)));
+    Ok(add_keyset_link(call, Answer::ok(&items)?, next_cursor))
 }
 
-/// Completes one keyset page; `cursor` is the parameter and value that continue after its last
-/// item.
+/// Adds the link to the next keyset page. `cursor` is the query parameter of that page, with its value.
 pub(crate) fn add_keyset_link(
     call: &Call<'_>,
     mut answer: Answer,
@@ -162,11 +163,11 @@ pub(crate) fn add_keyset_link(
 /// The URL of the call with some query parameters replaced.
 fn url_with_params(call: &Call<'_>, new_params: &[(&str, String)]) -> String {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
-    let unchanged = query.split('&').filter(|pair| {
+    let other_pairs = query.split('&').filter(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
-        !pair.is_empty() && new_params.iter().all(|(other, _)| *other != name)
+        !pair.is_empty() && new_params.iter().all(|(new_name, _)| *new_name != name)
     });
-    let query: Vec<String> = unchanged
+    let query: Vec<String> = other_pairs
         .map(str::to_owned)
         .chain(new_params.iter().map(|(name, value)| format!("{name}={value}")))
         .collect();

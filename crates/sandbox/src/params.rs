@@ -1,4 +1,4 @@
-//! The parameters of a call from any place: query, form, JSON or multipart (reference 1, 1).
+//! The parameters of a call from all its sources: query, form, JSON or multipart (reference 1, 1).
 //!
 //! Names in brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`), also as
 //! literal keys of a JSON object, because real clients send all of these. Parameters that no
@@ -37,37 +37,37 @@ pub(crate) struct Upload {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need<'a> {
     /// It is sent, possibly as null.
-    Sent(&'a str),
+    Present(&'a str),
     /// It is sent, and neither null nor empty.
-    Filled(&'a str),
-    /// It is sent with a value of a list. The list is checked when the value is read; a missing value
-    /// gets the same complaint as one that is not in the list.
-    Listed(&'a str),
+    NotBlank(&'a str),
+    /// It is sent with an allowed value. The list is checked when the value is read; a missing value gets
+    /// the same error as one that is not in the list.
+    AllowedValue(&'a str),
     /// One of these is sent, possibly as null.
-    OneOf(&'a [&'a str]),
+    AnyOf(&'a [&'a str]),
 }
 
 impl Need<'_> {
-    /// The complaints about this parameter of a call.
-    pub(crate) fn complaints(&self, params: &Params) -> Vec<String> {
-        let (Self::Sent(name) | Self::Filled(name) | Self::Listed(name)) = self else {
-            let Self::OneOf(names) = self else { return Vec::new() };
-            let is_none_sent = !names.iter().any(|name| params.has(name));
-            return is_none_sent
-                .then(|| format!("{} {NONE_SENT}", names.join(", ")))
+    /// The errors of a call that does not satisfy this requirement.
+    pub(crate) fn errors(&self, params: &Params) -> Vec<String> {
+        let (Self::Present(name) | Self::NotBlank(name) | Self::AllowedValue(name)) = self else {
+            let Self::AnyOf(names) = self else { return Vec::new() };
+            let are_all_missing = !names.iter().any(|name| params.has(name));
+            return are_all_missing
+                .then(|| format!("{} {NONE_SENT_TEXT}", names.join(", ")))
                 .into_iter()
                 .collect();
         };
         let value = params.get(name);
-        let missing = value.is_none().then(|| format!("{name} is missing"));
-        let complaint = match self {
-            Self::Filled(_) => value.is_none_or(is_blank).then(|| format!("{name} is empty")),
-            Self::Listed(_) => value
+        let missing_error = value.is_none().then(|| format!("{name} is missing"));
+        let value_error = match self {
+            Self::NotBlank(_) => value.is_none_or(is_blank).then(|| format!("{name} is empty")),
+            Self::AllowedValue(_) => value
                 .is_none_or(Value::is_null)
                 .then(|| format!("{name} does not have a valid value")),
-            Self::Sent(_) | Self::OneOf(_) => None,
+            Self::Present(_) | Self::AnyOf(_) => None,
         };
-        missing.into_iter().chain(complaint).collect()
+        missing_error.into_iter().chain(value_error).collect()
     }
 }
 
@@ -77,14 +77,14 @@ fn is_blank(value: &Value) -> bool {
 }
 
 /// The message if none of several parameters was sent.
-pub(crate) const NONE_SENT: &str = "are missing, at least one parameter must be provided";
+pub(crate) const NONE_SENT_TEXT: &str = "are missing, at least one parameter must be provided";
 
-/// All parameters of a call. Those in the body win over those in the query.
+/// All parameters of a call. Those in the body override those in the query.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     values: Map<String, Value>,
     files: Vec<Upload>,
-    count: usize,
+    param_count: usize,
 }
 
 impl Params {
@@ -94,19 +94,19 @@ impl Params {
         pairs.try_for_each(|(name, value)| self.add(&name, value.into()))
     }
 
-    /// Adds the members of a JSON object; an empty text and null add nothing.
+    /// Adds the fields of a JSON object; an empty text and null add nothing.
     pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<()> {
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let members = match serde_json::from_slice(text) {
+        let fields = match serde_json::from_slice(text) {
             Ok(Value::Object(members)) => members,
             Ok(Value::Null) => return Ok(()),
             _ => return Err(malformed_json()),
         };
-        let is_deep = members.values().any(|value| is_nested_deeper(value, MAX_JSON_DEPTH - 1));
-        refuse_if(is_deep, malformed_json)?;
-        members.into_iter().try_for_each(|(name, value)| self.add(&name, value))
+        let is_too_deep = fields.values().any(|value| is_deeper_than(value, MAX_JSON_DEPTH - 1));
+        refuse_if(is_too_deep, malformed_json)?;
+        fields.into_iter().try_for_each(|(name, value)| self.add(&name, value))
     }
 
     /// Adds one file of a multipart body.
@@ -116,12 +116,12 @@ impl Params {
 
     /// Adds one parameter; brackets in its name nest it.
     pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<()> {
-        self.count += 1;
+        self.param_count += 1;
         let name = &reference_name(name);
         let (base_name, brackets) = name.split_at(name.find('[').unwrap_or(name.len()));
         let keys: Vec<&str> =
             brackets.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
-        if self.count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH {
+        if self.param_count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH {
             return Err(ErrorResponse::invalid("parameters"));
         }
         if keys.is_empty() {
@@ -134,7 +134,7 @@ impl Params {
     }
 
     /// Replaces a text if it was sent.
-    pub(crate) fn change_text(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
+    pub(crate) fn map_text(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
         if let Some(Value::String(text)) = self.values.get_mut(name) {
             *text = change(text);
         }
@@ -157,19 +157,19 @@ impl Params {
 
     /// Fails with one message that names all missing parameters. Null counts as sent.
     pub(crate) fn require(&self, names: &[&str]) -> Result<()> {
-        let needs: Vec<Need> = names.iter().map(|name| Need::Sent(name)).collect();
+        let needs: Vec<Need> = names.iter().map(|name| Need::Present(name)).collect();
         self.require_all(&needs)
     }
 
-    /// Fails with one message that names the fault of every parameter.
+    /// Fails with one message that names the error of every parameter.
     pub(crate) fn require_all(&self, needs: &[Need]) -> Result<()> {
-        let complaints: Vec<String> = needs.iter().flat_map(|need| need.complaints(self)).collect();
-        refuse_if(!complaints.is_empty(), || ErrorResponse::parameters(&complaints))
+        let errors: Vec<String> = needs.iter().flat_map(|need| need.errors(self)).collect();
+        refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
     }
 
     /// Fails if none of these parameters was sent. Null counts as sent.
     pub(crate) fn require_any(&self, names: &[&str]) -> Result<()> {
-        self.require_all(&[Need::OneOf(names)])
+        self.require_all(&[Need::AnyOf(names)])
     }
 
     /// Fails if both parameters were sent. Null counts as sent.
@@ -186,7 +186,7 @@ impl Params {
     }
 
     /// A text that a call may change; null counts as empty.
-    pub(crate) fn text_or_stored(&self, name: &str, stored_text: &str) -> Result<String> {
+    pub(crate) fn text_or_unchanged(&self, name: &str, stored_text: &str) -> Result<String> {
         if !self.has(name) {
             return Ok(stored_text.to_owned());
         }
@@ -199,7 +199,7 @@ impl Params {
     }
 
     /// True if a boolean was sent and is true.
-    pub(crate) fn is_set(&self, name: &str) -> Result<bool> {
+    pub(crate) fn is_true(&self, name: &str) -> Result<bool> {
         Ok(self.flag(name)? == Some(true))
     }
 
@@ -263,9 +263,9 @@ impl Params {
         name: &str,
         allowed: &[&str],
     ) -> Result<Option<Vec<String>>> {
-        let words = self.texts(name)?;
-        let are_allowed = words.iter().flatten().all(|word| allowed.contains(&word.as_str()));
-        refuse_if(!are_allowed, || ErrorResponse::no_valid_value(name)).map(|()| words)
+        let texts = self.texts(name)?;
+        let are_allowed = texts.iter().flatten().all(|word| allowed.contains(&word.as_str()));
+        refuse_if(!are_allowed, || ErrorResponse::no_valid_value(name)).map(|()| texts)
     }
 
     /// A text that must be one of a list.
@@ -282,9 +282,9 @@ impl Params {
     pub(crate) fn allowed_integer(
         &self,
         name: &str,
-        allowed: impl Fn(i64) -> bool,
+        is_allowed: impl Fn(i64) -> bool,
     ) -> Result<Option<i64>> {
-        self.get(name).map_or(Ok(None), |value| number_of(name, value, allowed))
+        self.get(name).map_or(Ok(None), |value| read_allowed_integer(name, value, is_allowed))
     }
 
     /// A calendar date. The outer option is `None` if it was not sent, the inner one if it was
@@ -315,8 +315,8 @@ fn malformed_json() -> ErrorResponse {
 /// follow.
 fn parse_date(text: &str) -> Option<Date> {
     let text = text.split(['T', ' ']).next()?;
-    let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
-    let [first, month, last] = parts.as_slice() else {
+    let numbers: Vec<&str> = text.split(['-', '.', '/']).collect();
+    let [first, month, last] = numbers.as_slice() else {
         // Without separators.
         return text.parse().ok();
     };
@@ -326,9 +326,11 @@ fn parse_date(text: &str) -> Option<Date> {
 
 /// The reference's name for a parameter with the name of an external host (1, 1).
 fn reference_name(name: &str) -> Cow<'_, str> {
-    for (host, word) in [("github_", "extgit_"), ("bitbucket_server_", "extserver_")] {
-        if let Some(rest) = name.strip_prefix(host) {
-            return Cow::Owned(format!("{word}{rest}"));
+    for (host_prefix, reference_prefix) in
+        [("github_", "extgit_"), ("bitbucket_server_", "extserver_")]
+    {
+        if let Some(suffix) = name.strip_prefix(host_prefix) {
+            return Cow::Owned(format!("{reference_prefix}{suffix}"));
         }
     }
     Cow::Borrowed(name)
@@ -383,30 +385,28 @@ pub(crate) fn read_integer(name: &str, value: &Value) -> Result<Option<i64>> {
 }
 
 /// Reads an integer that must be one of a list; `name` is for the error message.
-pub(crate) fn number_of(
+pub(crate) fn read_allowed_integer(
     name: &str,
     value: &Value,
-    allowed: impl Fn(i64) -> bool,
+    is_allowed: impl Fn(i64) -> bool,
 ) -> Result<Option<i64>> {
     match read_integer(name, value).map_err(|_| ErrorResponse::invalid_value(name))? {
-        Some(number) if !allowed(number) => Err(ErrorResponse::no_valid_value(name)),
+        Some(number) if !is_allowed(number) => Err(ErrorResponse::no_valid_value(name)),
         number => Ok(number),
     }
 }
 
 /// True if a value nests deeper than `levels`.
-fn is_nested_deeper(value: &Value, levels: usize) -> bool {
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => true,
-        Value::Array(items) => items.iter().any(|item| is_nested_deeper(item, levels - 1)),
-        Value::Object(members) => {
-            members.values().any(|member| is_nested_deeper(member, levels - 1))
-        }
+        Value::Array(items) => items.iter().any(|item| is_deeper_than(item, levels - 1)),
+        Value::Object(members) => members.values().any(|member| is_deeper_than(member, levels - 1)),
         _ => false,
     }
 }
 
-/// Inserts `value` below `slot` at `keys`; an empty key appends to an array.
+/// Inserts `value` into `slot` at the path `keys`; an empty key appends to an array.
 fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
     let Some((key, remaining_keys)) = keys.split_first() else {
         *slot = value;
@@ -423,8 +423,8 @@ fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
     }
     let Value::Array(items) = slot else { return };
     // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
-    let last_members = items.last().and_then(Value::as_object).zip(remaining_keys.first());
-    if last_members.is_none_or(|(members, key)| members.contains_key(*key)) {
+    let last_object_and_key = items.last().and_then(Value::as_object).zip(remaining_keys.first());
+    if last_object_and_key.is_none_or(|(members, key)| members.contains_key(*key)) {
         items.push(Value::Null);
     }
     if let Some(last) = items.last_mut() {
@@ -500,7 +500,7 @@ mod tests {
             ),
         ] {
             let failure = params
-                .require_all(&[Need::Sent("a"), Need::Filled("b"), Need::Listed("c")])
+                .require_all(&[Need::Present("a"), Need::NotBlank("b"), Need::AllowedValue("c")])
                 .expect_err("incomplete");
             assert_eq!(failure.body, json!({ "error": expected }));
         }

@@ -11,16 +11,16 @@ use http::Method;
 
 use undrift_release::Release;
 
-/// The release whose own code was tested. Facts that are known only from it and contradict the
-/// reference hold from this release on; when they changed in between is not known.
+/// The release whose code was tested. Facts that contradict the reference and are known only from this code
+/// hold from this release on. The release in which they really changed is not known.
 pub const OBSERVED_RELEASE: Release = Release::new(18, 9);
 
-/// The differences of a service from the faithful one, which is the default.
+/// The ways in which a service differs from the faithful one, which is the default.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The release. Setting it does not change the dialects; [`Profile::with_release`] sets both.
     pub release: Release,
-    /// The maximum length of a page, whatever `per_page` is.
+    /// The maximum length of a page, even if `per_page` is larger.
     pub page_cap: Option<usize>,
     /// Every object has a key that no reference names.
     pub unknown_extra_keys: bool,
@@ -41,7 +41,7 @@ pub struct Profile {
     pub unlisted_attributes_hidden: bool,
     /// PUT of a variable needs no `value`, as in newer releases.
     pub optional_variable_value: bool,
-    /// PUT of a group's variable uses the filter, as from 16.9 on.
+    /// PUT of a group's variable respects the filter by environment scope, as from 16.9 on.
     pub group_variable_filter: bool,
     /// DELETE of a project or group only marks it; it can be restored for this many days. Premium
     /// before 18.0. From 16.0 on deletion is always delayed, at least by the default of the
@@ -49,7 +49,7 @@ pub struct Profile {
     pub deletion_delay: Option<u32>,
     /// The duration of forks and imports, by the sandbox's clock.
     pub import_delay: Duration,
-    /// The failure of forks and imports after that time, and of pulls by mirrors, if they fail.
+    /// The error with which forks, imports and pulls by mirrors fail; `None` if they succeed.
     pub import_failure: Option<String>,
     /// The time from the first branch until the service protects it.
     pub protection_delay: Duration,
@@ -86,7 +86,7 @@ pub struct Profile {
     pub owner_in_brief: bool,
     /// Errors of forks, push rules and deploy keys have the bodies of releases after 16.
     pub later_errors: bool,
-    /// A masked value needs the plain alphabet even when it is raw.
+    /// A masked value is limited to the plain alphabet even if it is raw.
     pub raw_masks_plainly: bool,
     /// A feature that needs a higher licence is 403 instead of 404.
     pub unlicensed_forbidden: bool,
@@ -97,8 +97,8 @@ pub struct Profile {
     /// PATCH of a protected branch without `code_owner_approval_required` keeps its value, as in 18.9.
     /// The first release with this behaviour is not known.
     pub code_owner_approval_kept: bool,
-    /// The level of a member who does not come from a directory cannot be overridden: 403. Here no
-    /// member comes from one.
+    /// The level of a member can be overridden only if the member comes from a directory; otherwise 403. No
+    /// member here comes from a directory.
     pub override_needs_directory: bool,
     /// `requirements_access_level` cannot be public: the reference contradicts itself (2, 4.3).
     pub requirements_never_public: bool,
@@ -115,10 +115,10 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile for a release, with the dialects that this release certainly has.
+    /// The profile for a release, with the dialects that are certain for it.
     pub fn with_release(self, release: Release) -> Self {
         let is_from = |major, minor| release >= Release::new(major, minor);
-        // Facts from the tests of its own code.
+        // Facts from tests of the code of 18.9.
         let is_observed = release >= OBSERVED_RELEASE;
         Self {
             release,
@@ -222,7 +222,7 @@ impl InjectedFaults {
     pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<FaultEffect> {
         let mut effect = None;
         for (fault, match_count) in self.lock_faults().iter_mut() {
-            let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
+            let matches = fault.method.as_ref().is_none_or(|fault_method| fault_method == method)
                 && target.contains(&fault.path_contains);
             if matches {
                 *match_count += 1;
@@ -258,8 +258,12 @@ mod tests {
             (Method::POST, "/projects/1/hooks", true),
             (Method::POST, "/projects/1/hooks", false),
         ];
-        for (method, target, struck) in calls {
-            assert_eq!(faults.effect_on(&method, target).is_some(), struck, "{method} {target}");
+        for (method, target, is_affected) in calls {
+            assert_eq!(
+                faults.effect_on(&method, target).is_some(),
+                is_affected,
+                "{method} {target}"
+            );
         }
     }
 }

@@ -26,87 +26,98 @@ pub(crate) struct ProjectView<'a> {
     pub(crate) attributes: &'a Map<String, Value>,
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
-    /// The optional members of the answer.
+    /// The optional fields of the answer.
     pub(crate) extras: Extras,
 }
 
 /// A key of an answer with its value.
-type AnswerMember<'a> = (&'static str, Cow<'a, Value>);
+type AnswerField<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> ProjectView<'a> {
-    /// The members of the simple form.
-    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = AnswerMember<'a>> {
-        let tags = self.attributes.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
-        self.visible_attributes(true).chain(tags)
+    /// The fields of the simple form.
+    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
+        let tag_list =
+            self.attributes.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
+        self.visible_attributes(true).chain(tag_list)
     }
 
-    /// The members that only the full form has.
-    pub(crate) fn full_form_attributes(&self) -> impl Iterator<Item = AnswerMember<'a>> {
+    /// The fields that only the full form has.
+    pub(crate) fn full_form_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
         self.visible_attributes(false).chain(self.derived_attributes())
     }
 
-    /// The existing attributes that this caller can see: those of the simple form, or the others.
-    fn visible_attributes(&self, is_simple: bool) -> impl Iterator<Item = AnswerMember<'a>> {
+    /// The existing attributes that this caller can see: those of the simple form if `is_simple`, else the
+    /// others.
+    fn visible_attributes(&self, is_simple: bool) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
         let release = self.call.release();
         let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
-        attributes::existing_project_rows(self.call.edition())
-            .filter(move |row| (row.answer_key == AnswerKey::Simple) == is_simple)
-            .filter(move |row| {
-                let is_open = release < row.guarded_since;
-                row.is_shown_at(release) && (is_open || view.is_in_audience(row.audience))
+        attributes::existing_project_attributes(self.call.edition())
+            .filter(move |attribute| (attribute.answer_key == AnswerKey::Simple) == is_simple)
+            .filter(move |attribute| {
+                let is_unguarded = release < attribute.guarded_since;
+                attribute.is_shown_at(release)
+                    && (is_unguarded || view.is_in_audience(attribute.audience))
             })
-            .filter(move |row| !(hides_unlisted && row.answer_key == AnswerKey::Unlisted))
-            // From that release on, the value depends on the groups above.
-            .filter(move |row| row.name != "emails_disabled" || release < Release::new(16, 3))
-            .map(move |row| {
-                let key = match row.answer_key {
+            .filter(move |attribute| {
+                !(hides_unlisted && attribute.answer_key == AnswerKey::Unlisted)
+            })
+            // From 16.3 on, the value depends on the groups above.
+            .filter(move |attribute| {
+                attribute.name != "emails_disabled" || release < Release::new(16, 3)
+            })
+            .map(move |attribute| {
+                let key = match attribute.answer_key {
                     AnswerKey::As(key) => key,
-                    _ => row.name,
+                    _ => attribute.name,
                 };
-                (key, view.value(row))
+                (key, view.visible_value(attribute))
             })
     }
 
-    fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
-        let is_on = match row.kind {
-            ValueKind::TwinOf(target) => self.can_use(target),
+    fn visible_value(&self, attribute: &'static Attribute) -> Cow<'a, Value> {
+        let is_on = match attribute.kind {
+            ValueKind::TwinOf(target) => self.may_use_feature(target),
             ValueKind::OppositeOf(target) => !self.is_on(target),
             // Merge trains need merged results, and skipping them needs merge commits.
-            _ if row.name == "merge_trains_enabled" => self.has_merge_trains(),
-            _ if row.name == "merge_trains_skip_train_allowed" => {
+            _ if attribute.name == "merge_trains_enabled" => self.has_merge_trains(),
+            _ if attribute.name == "merge_trains_skip_train_allowed" => {
                 self.has_merge_trains()
-                    && self.is_on(row.name)
+                    && self.is_on(attribute.name)
                     && self.attributes.get("merge_method") != Some(&"ff".into())
             }
-            _ if row.name == RESTRICT_VARIABLES && self.call.release() >= ROLE_ONLY_SINCE => {
+            _ if attribute.name == RESTRICT_VARIABLES && self.call.release() >= ROLE_ONLY_SINCE => {
                 self.attributes.get(VARIABLES_OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
             // If it was stored before the attribute existed, the preset applies.
-            _ => return Cow::Borrowed(self.attributes.get(row.name).unwrap_or(row.preset)),
+            _ => {
+                return Cow::Borrowed(
+                    self.attributes.get(attribute.name).unwrap_or(attribute.preset),
+                );
+            }
         };
         Cow::Owned(Value::Bool(is_on))
     }
 
-    /// Members without an attribute.
-    fn derived_attributes(&self) -> impl Iterator<Item = AnswerMember<'a>> {
+    /// Fields of the answer that are not attributes.
+    fn derived_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
-        let is_open = self.call.caller.is_some() && !self.project.archived;
+        let may_write = self.call.caller.is_some() && !self.project.archived;
         [
             (
                 Audience::Always,
                 "requirements_enabled",
-                self.can_use("requirements_access_level").into(),
+                self.may_use_feature("requirements_access_level").into(),
             ),
             (
                 Audience::Always,
                 "security_and_compliance_enabled",
-                self.can_use("security_and_compliance_access_level").into(),
+                self.may_use_feature("security_and_compliance_access_level").into(),
             ),
             (
                 Audience::Always,
                 "can_create_merge_request_in",
-                (self.is_in_audience(Audience::WithMergeRequests) && is_open).into(),
+                (self.is_in_audience(Audience::WithMergeRequests) && may_write).into(),
             ),
             (Audience::Always, "compliance_frameworks", json!([])),
             (Audience::WithIssues, "open_issues_count", json!(0)),
@@ -131,8 +142,8 @@ impl<'a> ProjectView<'a> {
         self.attributes.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
 
-    /// True if a feature is open to the caller, by its access level.
-    pub(crate) fn can_use(&self, feature: &str) -> bool {
+    /// True if the caller may use a feature. `feature` is the name of the attribute with its access level.
+    pub(crate) fn may_use_feature(&self, feature: &str) -> bool {
         let min_level = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
             "repository_access_level" if self.project.visibility == "private" => REPORTER,
@@ -146,18 +157,18 @@ impl<'a> ProjectView<'a> {
     }
 
     /// True if the caller may read the repository: in a private project not as a guest.
-    pub(crate) fn can_read_code(&self) -> bool {
-        self.can_use("repository_access_level")
+    pub(crate) fn may_read_code(&self) -> bool {
+        self.may_use_feature("repository_access_level")
             && (self.project.visibility != "private" || self.level >= REPORTER)
     }
 
     pub(crate) fn is_in_audience(&self, audience: Audience) -> bool {
         match audience {
             Audience::Always => true,
-            Audience::WithCode => self.can_read_code(),
-            Audience::WithIssues => self.can_use("issues_access_level"),
+            Audience::WithCode => self.may_read_code(),
+            Audience::WithIssues => self.may_use_feature("issues_access_level"),
             Audience::WithMergeRequests => {
-                self.can_use("merge_requests_access_level") && self.can_read_code()
+                self.may_use_feature("merge_requests_access_level") && self.may_read_code()
             }
             Audience::ByHelpers => {
                 self.level >= REPORTER

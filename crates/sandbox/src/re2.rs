@@ -2,29 +2,29 @@
 //! if not.
 //!
 //! The grammar is a list of patterns for the next element, in the order in which RE2 tries them,
-//! because a refusal names the first fault. Expressions are only parsed, not applied to texts.
+//! because the error text names the first error. Expressions are only parsed, not applied to texts.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The service's refusal of a text as an expression, if any.
-pub(crate) fn refusal(text: &str) -> Option<String> {
-    let fault = Parser { text, position: 0 }.parse().err()?;
-    Some(format!("not valid RE2 syntax: {fault}"))
+/// The service's error text for a text that is not a valid expression.
+pub(crate) fn syntax_error(text: &str) -> Option<String> {
+    let error = Parser { text, position: 0 }.parse().err()?;
+    Some(format!("not valid RE2 syntax: {error}"))
 }
 
 /// The maximum number of repetitions, with nested ones multiplied.
 const MAX_REPETITIONS: u64 = 1_000;
 
-type Parsed<T = ()> = Result<T, String>;
+type ParseResult<T = ()> = Result<T, String>;
 
 /// A part of an expression.
 #[derive(Clone, Copy)]
 enum Element {
     Open,
     Close,
-    Or,
+    Alternation,
     Repeat,
     /// The start of a class in brackets.
     Class,
@@ -35,11 +35,11 @@ enum Element {
     /// Flags without a group.
     Flags,
     Fault(&'static str),
-    /// A fault at the end of the text, which is not quoted.
+    /// An error at the end of the text. The message does not quote the text.
     FaultAtEnd(&'static str),
 }
 
-/// Patterns with the elements that they match. The first one that matches counts.
+/// Patterns with the elements that they match. The first matching pattern decides.
 type Grammar = LazyLock<Vec<(Regex, Element)>>;
 
 fn grammar(lists: &[&[(&str, Element)]]) -> Vec<(Regex, Element)> {
@@ -50,7 +50,8 @@ fn grammar(lists: &[&[(&str, Element)]]) -> Vec<(Regex, Element)> {
     patterns.collect()
 }
 
-static OUTSIDE_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
+static TOP_LEVEL_GRAMMAR: Grammar =
+    LazyLock::new(|| grammar(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
 static BRACKET_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[POSIX, SETS, CHARACTERS]));
 static CHARACTER_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[CHARACTERS]));
 
@@ -65,7 +66,7 @@ const GROUPS: &[(&str, Element)] = &[
 ];
 
 const OPERATORS: &[(&str, Element)] = &[
-    (r"\|", Element::Or),
+    (r"\|", Element::Alternation),
     // A brace that is not a repetition is a literal.
     (r"([*+?]|\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\})\??", Element::Repeat),
     (r"\[", Element::Class),
@@ -98,16 +99,19 @@ const CHARACTERS: &[(&str, Element)] = &[
     // A single digit would refer to a group.
     (r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})", Element::Character),
     // Above the last character.
-    (r"\\x\{0*((1[1-9a-fA-F]|[2-9a-fA-F][[:xdigit:]])[[:xdigit:]]{4}|10[[:xdigit:]]{5})", ESCAPE),
+    (
+        r"\\x\{0*((1[1-9a-fA-F]|[2-9a-fA-F][[:xdigit:]])[[:xdigit:]]{4}|10[[:xdigit:]]{5})",
+        INVALID_ESCAPE,
+    ),
     (r"\\x(\{[[:xdigit:]]+\}|[[:xdigit:]]{2})", Element::Character),
-    (r"\\x(\{[[:xdigit:]]*|[[:xdigit:]]?).?", ESCAPE),
+    (r"\\x(\{[[:xdigit:]]*|[[:xdigit:]]?).?", INVALID_ESCAPE),
     (r"\\([nrtafv]|[[:ascii:]--[:alnum:]])", Element::Character),
-    (r"\\.", ESCAPE),
+    (r"\\.", INVALID_ESCAPE),
     (r"\\", Element::FaultAtEnd("trailing \\")),
     (r"[^\\]", Element::Character),
 ];
 
-const ESCAPE: Element = Element::Fault("invalid escape sequence");
+const INVALID_ESCAPE: Element = Element::Fault("invalid escape sequence");
 
 /// The number of a character, which may be escaped.
 fn code_point(text: &str) -> u32 {
@@ -137,95 +141,105 @@ impl<'a> Parser<'a> {
         &self.text[self.position..]
     }
 
-    /// A fault in the text since `start`.
-    fn fault<T>(&self, words: &str, start: usize) -> Parsed<T> {
-        Err(format!("{words}: {}", &self.text[start..self.position]))
+    /// Fails with a message that quotes the text from `start` on.
+    fn error<T>(&self, message: &str, start: usize) -> ParseResult<T> {
+        Err(format!("{message}: {}", &self.text[start..self.position]))
     }
 
     /// Reads the next element.
-    fn next_element(&mut self, grammar: &Grammar) -> Parsed<(Element, &'a str)> {
+    fn next_element(&mut self, grammar: &Grammar) -> ParseResult<(Element, &'a str)> {
         let (start, remaining) = (self.position, self.remaining_text());
         let mut matches =
             grammar.iter().filter_map(|(regex, element)| Some((regex.find(remaining)?, *element)));
         let (text, element) = matches.next().ok_or("the text has ended")?;
         self.position += text.len();
         match element {
-            Element::Fault(words) => self.fault(words, start),
+            Element::Fault(words) => self.error(words, start),
             Element::FaultAtEnd(words) => Err(words.to_owned()),
             element => Ok((element, text.as_str())),
         }
     }
 
     /// Reads the whole text.
-    fn parse(&mut self) -> Parsed {
-        // The largest repetition before each open group, and in the present one.
-        let (mut outer_groups, mut largest) = (Vec::<u64>::new(), 1);
+    fn parse(&mut self) -> ParseResult {
+        // The maximum number of repetitions before each open group, and in the current group.
+        let (mut outer_max_repetitions, mut max_repetitions) = (Vec::<u64>::new(), 1);
         // The repetitions of the operand of the next operator; `None` at the start of a group or
         // branch.
-        let mut operand = None;
-        let mut repetition: Option<usize> = None;
+        let mut operand_repetitions = None;
+        let mut repetition_start: Option<usize> = None;
         while !self.remaining_text().is_empty() {
-            let (start, previous) = (self.position, repetition.take());
-            let (element, text) = self.next_element(&OUTSIDE_GRAMMAR)?;
+            let (start, previous_start) = (self.position, repetition_start.take());
+            let (element, text) = self.next_element(&TOP_LEVEL_GRAMMAR)?;
             match element {
                 Element::Open => {
-                    outer_groups.push(largest);
-                    (largest, operand) = (1, None);
+                    outer_max_repetitions.push(max_repetitions);
+                    (max_repetitions, operand_repetitions) = (1, None);
                 }
                 Element::Close => {
-                    let Some(outer) = outer_groups.pop() else {
+                    let Some(outer) = outer_max_repetitions.pop() else {
                         return Err(format!("unexpected ): {}", self.text));
                     };
-                    operand = Some(largest);
-                    largest = largest.max(outer);
+                    operand_repetitions = Some(max_repetitions);
+                    max_repetitions = max_repetitions.max(outer);
                 }
-                Element::Or => operand = None,
+                Element::Alternation => operand_repetitions = None,
                 Element::Repeat => {
-                    if let Some(first) = previous {
-                        return self.fault("bad repetition operator", first);
+                    if let Some(first_start) = previous_start {
+                        return self.error("bad repetition operator", first_start);
                     }
-                    let repetitions = self.total_repetitions(text, operand, start)?;
-                    largest = largest.max(repetitions);
-                    (operand, repetition) = (Some(repetitions), Some(start));
+                    let repetitions = self.total_repetitions(text, operand_repetitions, start)?;
+                    max_repetitions = max_repetitions.max(repetitions);
+                    (operand_repetitions, repetition_start) = (Some(repetitions), Some(start));
                 }
                 Element::Class => {
                     self.read_class(start)?;
-                    operand = Some(1);
+                    operand_repetitions = Some(1);
                 }
-                Element::Character | Element::Set => operand = Some(1),
+                Element::Character | Element::Set => operand_repetitions = Some(1),
                 Element::Flags | Element::Fault(_) | Element::FaultAtEnd(_) => {}
             }
         }
-        if outer_groups.is_empty() { Ok(()) } else { Err(format!("missing ): {}", self.text)) }
+        if outer_max_repetitions.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("missing ): {}", self.text))
+        }
     }
 
-    /// The repetitions of an operand after an operator.
-    fn total_repetitions(&self, text: &str, operand: Option<u64>, start: usize) -> Parsed<u64> {
-        let (min, max) = match text.strip_prefix('{').and_then(|rest| rest.split('}').next()) {
-            None => (0, 1),
-            Some(bounds) => {
-                let (min, max) = bounds.split_once(',').unwrap_or((bounds, ""));
-                // Without an upper bound, the lower one is the number of repetitions.
-                let max = if max.is_empty() { min } else { max };
-                (min.parse().unwrap_or(u64::MAX), max.parse().unwrap_or(u64::MAX))
-            }
-        };
-        let size_fault = "invalid repetition size";
+    /// The number of repetitions of an operand after an operator, multiplied with those inside it.
+    fn total_repetitions(
+        &self,
+        text: &str,
+        operand_repetitions: Option<u64>,
+        start: usize,
+    ) -> ParseResult<u64> {
+        let (min, max) =
+            match text.strip_prefix('{').and_then(|bounds_text| bounds_text.split('}').next()) {
+                None => (0, 1),
+                Some(bounds) => {
+                    let (min_text, max) = bounds.split_once(',').unwrap_or((bounds, ""));
+                    // Without an upper bound, the lower one is the number of repetitions.
+                    let max_text = if max.is_empty() { min_text } else { max };
+                    (min_text.parse().unwrap_or(u64::MAX), max_text.parse().unwrap_or(u64::MAX))
+                }
+            };
+        let size_error = "invalid repetition size";
         if max < min || max > MAX_REPETITIONS {
-            return self.fault(size_fault, start);
+            return self.error(size_error, start);
         }
-        match operand.map(|inner| inner * max.max(1)) {
-            None => self.fault("no argument for repetition operator", start),
-            Some(times) if times > MAX_REPETITIONS => self.fault(size_fault, start),
+        match operand_repetitions.map(|inner| inner * max.max(1)) {
+            None => self.error("no argument for repetition operator", start),
+            Some(repetitions) if repetitions > MAX_REPETITIONS => self.error(size_error, start),
             Some(times) => Ok(times),
         }
     }
 
     /// Reads a class in brackets after its bracket.
-    fn read_class(&mut self, start: usize) -> Parsed {
+    fn read_class(&mut self, start: usize) -> ParseResult {
         self.position += usize::from(self.remaining_text().starts_with('^'));
-        let first = self.position;
-        while self.position == first || !self.remaining_text().starts_with(']') {
+        let class_start = self.position;
+        while self.position == class_start || !self.remaining_text().starts_with(']') {
             if self.remaining_text().is_empty() {
                 return Err(format!("missing ]: {}", &self.text[start..]));
             }
@@ -239,9 +253,9 @@ impl<'a> Parser<'a> {
                 && remaining_text.len() > 1
             {
                 self.position += 1;
-                let (_, last) = self.next_element(&CHARACTER_GRAMMAR)?;
-                if code_point(last) < code_point(text) {
-                    return self.fault("invalid character class range", item_start);
+                let (_, range_end) = self.next_element(&CHARACTER_GRAMMAR)?;
+                if code_point(range_end) < code_point(text) {
+                    return self.error("invalid character class range", item_start);
                 }
             }
         }
@@ -252,7 +266,7 @@ impl<'a> Parser<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::refusal;
+    use super::syntax_error;
 
     #[test]
     fn re2_syntax_is_taken() {
@@ -282,7 +296,7 @@ mod tests {
             r"^(feat|fix): \[[A-Z]{2,5}-\d+\] .{10,}$",
             "(((a{10}){10}){10})",
         ] {
-            assert_eq!(refusal(text), None, "{text}");
+            assert_eq!(syntax_error(text), None, "{text}");
         }
     }
 
@@ -324,7 +338,11 @@ mod tests {
             (r"\x{110000}", r"invalid escape sequence: \x{110000"),
             (r"\xg1", r"invalid escape sequence: \xg"),
         ] {
-            assert_eq!(refusal(text), Some(format!("not valid RE2 syntax: {words}")), "{text}");
+            assert_eq!(
+                syntax_error(text),
+                Some(format!("not valid RE2 syntax: {words}")),
+                "{text}"
+            );
         }
     }
 }

@@ -41,8 +41,8 @@ impl Default for BodyReader {
 }
 
 impl BodyReader {
-    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. The time starts
-    /// when there is memory.
+    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. Waiting for memory does not
+    /// count.
     pub(crate) async fn read<B: Body<Data = Bytes>>(
         &self,
         headers: &HeaderMap,
@@ -58,28 +58,28 @@ impl BodyReader {
             .upper()
             .and_then(|length| usize::try_from(length).ok())
             .map_or(max_length, |length| length.min(max_length));
-        let permit = self.reserve(length).await;
-        let read = async {
+        let permit = self.reserve_memory(length).await;
+        let read_frames = async {
             let mut bytes = BytesMut::with_capacity(length);
             let mut incoming = std::pin::pin!(Limited::new(incoming, max_length));
             while let Some(frame) = incoming.frame().await {
                 let frame = frame.map_err(|_| body::too_large())?;
-                // Copy the parts into one buffer: each of them may keep a much larger buffer alive.
-                if let Some(part) = frame.data_ref() {
-                    bytes.extend_from_slice(part);
+                // Copy the chunks into one buffer: each of them may keep a much larger buffer alive.
+                if let Some(chunk) = frame.data_ref() {
+                    bytes.extend_from_slice(chunk);
                 }
             }
             Ok::<_, ErrorResponse>(bytes.freeze())
         };
-        let read = tokio::time::timeout(BODY_TIMEOUT, read).await;
-        let bytes = read.map_err(|_| {
+        let read_result = tokio::time::timeout(BODY_TIMEOUT, read_frames).await;
+        let bytes = read_result.map_err(|_| {
             ErrorResponse::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout")
         })??;
         Ok(BufferedBody { bytes, _permit: permit })
     }
 
     /// Waits for room for a body of this length. Waiting requests are served in order.
-    async fn reserve(&self, length: usize) -> Option<SemaphorePermit<'_>> {
+    async fn reserve_memory(&self, length: usize) -> Option<SemaphorePermit<'_>> {
         let length = u32::try_from(length).ok().filter(|_| length > SMALL_BODY_BYTES)?;
         // The semaphore is never closed. If it were, bodies would be read without this limit.
         self.memory.acquire_many(length).await.ok()

@@ -15,7 +15,8 @@ pub(crate) enum GroupOrProject {
 }
 
 impl GroupOrProject {
-    /// The project of the call. Level 0 is for reads by every user who sees the project.
+    /// The project of the call, for callers with this level. Level 0 is for reads by every user who sees the
+    /// project.
     pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self> {
         let project = match level {
             0 => call.project_as(0)?,
@@ -26,32 +27,38 @@ impl GroupOrProject {
 
     /// The project or group of the call, for callers with a level in it; the first level is for projects,
     /// the second for groups.
-    pub(crate) fn from_call(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
+    pub(crate) fn from_call(
+        call: &Call<'_>,
+        [project_level, group_level]: [i64; 2],
+    ) -> Result<Self> {
         if call.is_group_operation() {
-            Self::group(call, group)
+            Self::group(call, group_level)
         } else {
-            Self::project(call, project)
+            Self::project(call, project_level)
         }
     }
 
-    /// As [`Self::from_call`], but callers with the level can also read archived projects.
-    pub(crate) fn from_call_reading_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    /// As [`Self::from_call`], but reads also accept archived projects.
+    pub(crate) fn from_call_allowing_archived_reads(
+        call: &Call<'_>,
+        levels: [i64; 2],
+    ) -> Result<Self> {
         if call.is_write {
             Self::from_call(call, levels)
         } else {
-            Self::from_call_with_archived(call, levels)
+            Self::from_call_allowing_archived(call, levels)
         }
     }
 
     /// As [`Self::from_call`], for operations that archived projects accept.
-    pub(crate) fn from_call_with_archived(
+    pub(crate) fn from_call_allowing_archived(
         call: &Call<'_>,
-        [project, group]: [i64; 2],
+        [project_level, group_level]: [i64; 2],
     ) -> Result<Self> {
         if call.is_group_operation() {
-            return Self::group(call, group);
+            return Self::group(call, group_level);
         }
-        Ok(Self::Project(Box::new(call.project_as(project)?)))
+        Ok(Self::Project(Box::new(call.project_as(project_level)?)))
     }
 
     /// The project or group of the call, if the caller sees it; also for callers without a token.
@@ -62,7 +69,7 @@ impl GroupOrProject {
         Ok(Self::Project(Box::new(call.project()?)))
     }
 
-    /// The group of the call, if the caller sees it; also for callers without a token.
+    /// The group of the call, for callers with this level in it.
     pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self> {
         Ok(Self::Group(Box::new(call.group_as(level)?)))
     }
@@ -109,19 +116,19 @@ impl GroupOrProject {
 
     /// The column that holds its id.
     pub(crate) fn id_column(&self) -> &'static str {
-        self.holder().key().0
+        self.holder().column_and_id().0
     }
 
-    /// Its name in messages.
+    /// The word for its type in messages.
     pub(crate) fn type_name(&self) -> &'static str {
         self.choose("project", "group")
     }
 
     pub(crate) fn id(&self) -> i64 {
-        self.holder().key().1
+        self.holder().column_and_id().1
     }
 
-    /// The groups whose members are members here too.
+    /// The ids of the groups whose members are also members here: the group itself, and all groups above.
     pub(crate) fn group_ids(&self) -> Vec<i64> {
         match self {
             Self::Group(group) => traversal_ids(&group.traversal).collect(),
@@ -134,8 +141,8 @@ impl GroupOrProject {
 
     /// The groups above.
     pub(crate) fn parent_group_ids(&self) -> Vec<i64> {
-        let group_id = self.choose(None, Some(self.id()));
-        self.group_ids().into_iter().filter(|id| Some(*id) != group_id).collect()
+        let own_group_id = self.choose(None, Some(self.id()));
+        self.group_ids().into_iter().filter(|id| Some(*id) != own_group_id).collect()
     }
 
     /// The caller's level here.
@@ -147,7 +154,7 @@ impl GroupOrProject {
     }
 
     /// The level needed to manage members.
-    pub(crate) fn manager_level(&self) -> i64 {
+    pub(crate) fn level_to_manage_members(&self) -> i64 {
         self.choose(MAINTAINER, OWNER)
     }
 }

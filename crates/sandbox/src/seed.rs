@@ -184,17 +184,18 @@ fn either_case(character: char) -> String {
 
 /// The words for roles, as in manifests.
 fn role_words() -> Vec<String> {
-    let words = access::ROLE_LEVELS.iter();
-    words.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
+    let levels = access::ROLE_LEVELS.iter();
+    levels.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
 }
 
 /// Allows only the attributes that the service knows: it ignores others silently.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
-    let mut rows: Vec<&Attribute> = ATTRIBUTE_TABLE.projects.iter().collect();
-    rows.retain(|row| {
-        row.is_accepted_on(WriteRoute::Create) || row.is_accepted_on(WriteRoute::Edit)
+    let mut editable_attributes: Vec<&Attribute> = ATTRIBUTE_TABLE.projects.iter().collect();
+    editable_attributes.retain(|attribute| {
+        attribute.is_accepted_on(WriteRoute::Create) || attribute.is_accepted_on(WriteRoute::Edit)
     });
-    let properties = rows.iter().map(|row| (row.name.to_owned(), true.into()));
+    let properties =
+        editable_attributes.iter().map(|attribute| (attribute.name.to_owned(), true.into()));
     schema.insert("properties".to_owned(), Value::Object(properties.collect()));
     schema.insert("additionalProperties".to_owned(), false.into());
 }
@@ -211,7 +212,7 @@ fn collections_of_projects(schema: &mut schemars::Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
     };
-    properties.extend(registry::seedable().map(|(name, collection)| {
+    properties.extend(registry::seedable_collections().map(|(name, collection)| {
         let description = format!("Entries of `{name}`, in the service's own field names.");
         let entry = serde_json::json!({"type": ["object", "string"]});
         let mut entries =
@@ -376,7 +377,7 @@ mod tests {
             }
         }
         // A new collection is no matter of this test.
-        assert_eq!(fields - registry::seedable().count(), 40);
+        assert_eq!(fields - registry::seedable_collections().count(), 40);
     }
 
     #[test]

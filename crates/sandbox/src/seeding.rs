@@ -10,7 +10,7 @@ use undrift_release::Release;
 
 use super::answer::{ErrorResponse, Result};
 use super::attributes::{AttributeTier, WriteRoute};
-use super::call::{Call, Input};
+use super::call::{Call, ParsedRequest};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
@@ -53,7 +53,7 @@ pub(super) fn prepare(
     };
     let digest = seed.digest();
     match read_meta(db, "seed")? {
-        Some(applied) if applied == digest => Ok(Vec::new()),
+        Some(applied_digest) if applied_digest == digest => Ok(Vec::new()),
         Some(_) => {
             let file = match data {
                 DataLocation::File(path) => path.display().to_string(),
@@ -111,8 +111,8 @@ fn apply_seed(
     root: &User,
     seed: &Seed,
 ) -> Result<(), SeedError> {
-    let (caller, input) = ((Some(root.clone()), None), Input::post(Params::default()));
-    let call = Call::new(service, db, caller, service.clock.now(), input);
+    let (caller, request) = ((Some(root.clone()), None), ParsedRequest::post(Params::default()));
+    let call = Call::new(service, db, caller, service.clock.now(), request);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
@@ -122,12 +122,12 @@ fn apply_seed(
     })
 }
 
-fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
-    let projects = seed.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
+fn add_runner(call: &Call<'_>, seed_runner: &SeedRunner) -> Result<()> {
+    let projects = seed_runner.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
     let projects = projects.collect::<Result<Vec<_>>>()?;
-    let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
+    let group = seed_runner.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
     let group = group.map(|group| group.id);
-    Runner::create(call, seed.description.clone(), seed.locked, group, &projects)
+    Runner::create(call, seed_runner.description.clone(), seed_runner.locked, group, &projects)
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
@@ -143,9 +143,9 @@ fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
         };
         new_user.insert(call.db, call.time_text())?;
     }
-    let stored = User::by_username(call.db, &user.username)?;
-    if let (Some(token), Some(stored)) = (&user.token, stored) {
-        store_token(call.db, stored.id, token, call.time_text())?;
+    let stored_user = User::by_username(call.db, &user.username)?;
+    if let (Some(token), Some(seeded_user)) = (&user.token, stored_user) {
+        store_token(call.db, seeded_user.id, token, call.time_text())?;
     }
     Ok(())
 }
@@ -173,13 +173,13 @@ fn find_or_create_namespace(
         }
         None => (None, path),
     };
-    let inherited = parent.as_ref().map_or("private", |parent| &parent.visibility);
+    let inherited_visibility = parent.as_ref().map_or("private", |parent| &parent.visibility);
     let visibility = visibility.map(seed_word);
     let new_group = NewGroup {
         name: name.unwrap_or(segment),
         path: segment,
         parent: parent.as_ref(),
-        visibility: visibility.as_deref().unwrap_or(inherited),
+        visibility: visibility.as_deref().unwrap_or(inherited_visibility),
     };
     // Paths in a seed may have one character.
     groups::insert(call, new_group, 1).at_place(&format!("group {path}"))
@@ -199,19 +199,20 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     let is_new = Project::by_path(call.db, &seed.path)?.is_none();
     if is_new {
         let namespace = find_or_create_namespace(call, parent_path, None, None)?;
-        projects::insert(call, WriteRoute::Create, root, &namespace, &settings).at_place(&place)?;
+        projects::create_project(call, WriteRoute::Create, root, &namespace, &settings)
+            .at_place(&place)?;
     }
-    let project = seeded_project(call, seed).at_place(&place)?;
+    let project = find_seed_project(call, seed).at_place(&place)?;
     for branch in &seed.branches {
         repository::add_seed_branch(call, &project, branch)
             .at_place(&format!("{place}, branch {branch}"))?;
     }
     // The default branch must exist.
     if is_new {
-        projects::edit(call, &project, &settings).at_place(&place)?;
+        projects::edit_project(call, &project, &settings).at_place(&place)?;
     }
-    let project = seeded_project(call, seed).at_place(&place)?;
-    add_content(call, &place, &project, seed)?;
+    let project = find_seed_project(call, seed).at_place(&place)?;
+    add_project_contents(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, root, &project, &place, merge_request)?;
@@ -222,12 +223,12 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     Ok(())
 }
 
-fn seeded_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
+fn find_seed_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
     Project::by_path(call.db, &seed.path)?.ok_or_else(ErrorResponse::no_record)
 }
 
 /// Adds the contents of a project. Members come first, because grants can name only members.
-fn add_content(
+fn add_project_contents(
     call: &Call<'_>,
     place: &str,
     project: &Project,
@@ -252,36 +253,42 @@ fn add_content(
     })
 }
 
-/// Adds entries of a seed: mappings, or values of the field `key`.
+/// Adds entries of a seed. An entry is an object, or the value of its field `key`.
 fn add_entries(
     call: &Call<'_>,
     place: &str,
-    (list, key): (&str, &str),
+    (list_name, key): (&str, &str),
     entries: &[Value],
     add_entry: impl Fn(&Call<'_>) -> Result<()>,
 ) -> Result<(), SeedError> {
-    let noun = list.trim_end_matches('s').replace('_', " ");
+    let noun = list_name.trim_end_matches('s').replace('_', " ");
     for (number, entry) in entries.iter().enumerate() {
         let keyed_entry = || Map::from_iter([(key.to_owned(), entry.clone())]);
-        let added = seed_params(&entry.as_object().cloned().unwrap_or_else(keyed_entry)).and_then(
+        let result = seed_params(&entry.as_object().cloned().unwrap_or_else(keyed_entry)).and_then(
             |params| {
                 let caller = (call.caller.clone(), None);
-                add_entry(&Call::new(call.service, call.db, caller, call.time, Input::post(params)))
+                add_entry(&Call::new(
+                    call.service,
+                    call.db,
+                    caller,
+                    call.time,
+                    ParsedRequest::post(params),
+                ))
             },
         );
-        added.at_place(&format!("{place}, {noun} {}", number + 1))?;
+        result.at_place(&format!("{place}, {noun} {}", number + 1))?;
     }
     Ok(())
 }
 
 /// The user with a name, who must exist.
 fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
-    let unknown = || {
+    let unknown_user = || {
         ErrorResponse::bad_request_message(format!(
             "there is no user `{name}`; list it under `users`"
         ))
     };
-    User::by_username(call.db, name)?.ok_or_else(unknown).at_place(place)
+    User::by_username(call.db, name)?.ok_or_else(unknown_user).at_place(place)
 }
 
 fn add_members(
@@ -335,7 +342,7 @@ fn add_merge_request(
         created_at: call.time_text().to_owned(),
         updated_at: call.time_text().to_owned(),
     };
-    let merge_request_id = merge_request.put(call.db)?;
+    let merge_request_id = merge_request.upsert(call.db)?;
     for note in &seed.notes {
         let note = NoteRow {
             id: 0,
@@ -347,7 +354,7 @@ fn add_merge_request(
             created_at: call.time_text().to_owned(),
             updated_at: call.time_text().to_owned(),
         };
-        note.put(call.db)?;
+        note.upsert(call.db)?;
     }
     Ok(())
 }
@@ -360,7 +367,7 @@ fn seed_params(fields: &Map<String, Value>) -> Result<Params> {
     Ok(params)
 }
 
-/// The value of `name`, with the numbers of levels of access that are words.
+/// The value of `name`, in which access levels that are words are replaced with their numbers.
 fn with_level_numbers(name: &str, value: &Value) -> Value {
     match value {
         Value::String(word) if name.ends_with("access_level") => {
@@ -384,13 +391,13 @@ impl<T> AtSeedPlace<T> for Result<T> {
     fn at_place(self, place: &str) -> Result<T, SeedError> {
         self.map_err(|failure| SeedError::Refused {
             place: place.to_owned(),
-            reason: failure_text(&failure),
+            reason: error_text(&failure),
         })
     }
 }
 
 /// The text of a failure: `url is missing`, or `path: has already been taken`.
-fn failure_text(failure: &ErrorResponse) -> String {
+fn error_text(failure: &ErrorResponse) -> String {
     match failure.body.get("message").or_else(|| failure.body.get("error")) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(texts)) => {
@@ -414,7 +421,7 @@ fn failure_text(failure: &ErrorResponse) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Conditions, model::Model, store::stored::ROWS};
+    use super::super::{ServiceOptions, model::Model, store::stored::ROWS};
     use super::*;
 
     #[test]
@@ -422,7 +429,7 @@ mod tests {
         let project = json!({"path": "acme/shop", "branches": ["trunk", "main"],
             "settings": {"default_branch": "trunk"}});
         let seed = Seed::from_json(json!({"projects": [project]})).expect("a seed");
-        Model::new(&seed, "token", Conditions::default()).expect("a model");
+        Model::new(&seed, "token", ServiceOptions::default()).expect("a model");
     }
 
     #[test]
@@ -431,7 +438,7 @@ mod tests {
             "merge_access_level": "no_access"});
         let project = json!({"path": "acme/shop", "protected_branches": [rule]});
         let seed = Seed::from_json(json!({"projects": [project]})).expect("a seed");
-        Model::new(&seed, "token", Conditions::default()).expect("a model");
+        Model::new(&seed, "token", ServiceOptions::default()).expect("a model");
     }
 
     /// Ten times as many objects of any type in a seed need about ten times as many reads.
@@ -454,7 +461,7 @@ mod tests {
                 let seed = json!({"users": users(n), "projects": [project]});
                 let seed = Seed::from_json(seed).expect("a seed");
                 let before = ROWS.get();
-                Model::new(&seed, "token", Conditions::default()).expect("a model");
+                Model::new(&seed, "token", ServiceOptions::default()).expect("a model");
                 ROWS.get() - before
             };
             let (few, many) = (read(30), read(300));

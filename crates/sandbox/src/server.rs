@@ -54,23 +54,23 @@ const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value 
 #[derive(Debug)]
 pub(crate) struct Frontend {
     pub(crate) service: Arc<ServiceState>,
-    /// Limits the calls in progress: as many reads as there are processors, and one write. Others
-    /// wait here, in order and without a thread. More threads would only take processor time from the
-    /// one that uses the database.
-    pub(crate) reads: Semaphore,
-    pub(crate) write: Semaphore,
+    /// Limits the concurrent calls: one read per processor, and one write. Further calls wait here, in
+    /// order and without a thread. More threads would only take processor time from the one that uses
+    /// the database.
+    pub(crate) read_permits: Semaphore,
+    pub(crate) write_permit: Semaphore,
     pub(crate) faults: Arc<InjectedFaults>,
     pub(crate) latency: Duration,
-    pub(crate) log: Option<Mutex<File>>,
-    pub(crate) hosts: AllowedHosts,
-    pub(crate) bodies: BodyReader,
+    pub(crate) request_log: Option<Mutex<File>>,
+    pub(crate) allowed_hosts: AllowedHosts,
+    pub(crate) body_reader: BodyReader,
 }
 
 /// The body of a response: complete, or one that ends with an error in the middle.
 type ResponseBody =
     Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
-/// The connection closes without an answer.
+/// Error: the connection closes without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
 struct ConnectionDropped;
@@ -100,8 +100,8 @@ pub(crate) async fn serve(
         }
         while connections.try_join_next().is_some() {}
     }
-    let finish = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, finish).await.is_err() {
+    let join_connections = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, join_connections).await.is_err() {
         tracing::warn!("requests were still under way when the sandbox stopped");
     }
 }
@@ -156,26 +156,29 @@ fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutSt
     Box::pin(stream)
 }
 
-/// A response, or none because the connection is dropped.
-type RequestOutcome = Result<Response<ResponseBody>, ConnectionDropped>;
+/// The response to send, or an error if the connection is dropped instead.
+type ResponseOrDrop = Result<Response<ResponseBody>, ConnectionDropped>;
 
 impl Frontend {
     /// Answers one request, or drops the connection.
-    async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> RequestOutcome {
+    async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> ResponseOrDrop {
         let start_time = Instant::now();
-        let id = self.service.chance.next_hex();
+        let id = self.service.random.next_hex();
         let method = request.method().clone();
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
         }
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        let outcome = if !host.is_some_and(|host| self.hosts.allows(host)) {
-            Ok(full_body(refusal(StatusCode::FORBIDDEN, "the Host header names another host")))
+        let outcome = if !host.is_some_and(|host| self.allowed_hosts.allows(host)) {
+            Ok(full_body(error_response(
+                StatusCode::FORBIDDEN,
+                "the Host header names another host",
+            )))
         } else if let Some(effect) = self.faults.effect_on(&method, &target) {
-            self.inject(effect, slot, request).await
+            self.answer_with_fault(effect, slot, request).await
         } else {
-            Ok(full_body(self.perform(slot, request).await))
+            Ok(full_body(self.run_call(slot, request).await))
         };
         let elapsed = start_time.elapsed();
         let status = outcome.as_ref().map_or(0, |response| response.status().as_u16());
@@ -187,29 +190,29 @@ impl Frontend {
     }
 
     /// Answers a request with the effect of a fault.
-    async fn inject(
+    async fn answer_with_fault(
         &self,
         effect: FaultEffect,
         slot: &ConnectionSlot,
         request: Request<Incoming>,
-    ) -> RequestOutcome {
+    ) -> ResponseOrDrop {
         let response = match effect {
             FaultEffect::DropBefore => return Err(ConnectionDropped),
             FaultEffect::CommitThenDrop => {
-                self.perform(slot, request).await;
+                self.run_call(slot, request).await;
                 return Err(ConnectionDropped);
             }
-            FaultEffect::StatusBefore(code) => injected_status(code),
-            FaultEffect::SameTopic => into_response(ErrorResponse::model("base", DUPLICATE_TOPIC)),
+            FaultEffect::StatusBefore(code) => fault_response(code),
+            FaultEffect::SameTopic => into_response(ErrorResponse::field("base", DUPLICATE_TOPIC)),
             FaultEffect::StatusAfter(code) => {
-                self.perform(slot, request).await;
-                injected_status(code)
+                self.run_call(slot, request).await;
+                fault_response(code)
             }
             FaultEffect::TooManyRequests(retry_after) => too_many_requests(retry_after.as_deref()),
             FaultEffect::Html200 => html_page(),
-            FaultEffect::Truncate => return Ok(truncate(self.perform(slot, request).await)),
+            FaultEffect::Truncate => return Ok(truncate_body(self.run_call(slot, request).await)),
             FaultEffect::EmptyBody => {
-                let mut response = self.perform(slot, request).await;
+                let mut response = self.run_call(slot, request).await;
                 response.body_mut().clear();
                 response.headers_mut().insert(header::CONTENT_LENGTH, 0.into());
                 response
@@ -224,22 +227,23 @@ impl Frontend {
     }
 
     /// Reads the request to its end, and answers it when a permit is free.
-    async fn perform(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> Response<Bytes> {
+    async fn run_call(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         if !body.is_end_stream() {
             slot.mark_waiting();
         }
-        let body = match self.bodies.read(&parts.headers, body).await {
+        let body = match self.body_reader.read(&parts.headers, body).await {
             Ok(body) => body,
             Err(failure) => return into_response(failure),
         };
         if !slot.mark_busy() {
             // Nobody receives this: the connection is closed.
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+            return error_response(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
         }
         let request = Request::from_parts(parts, body.bytes.clone());
         // The semaphore is never closed. If it were, calls would run without this limit.
-        let semaphore = if is_read(request.method()) { &self.reads } else { &self.write };
+        let semaphore =
+            if is_read(request.method()) { &self.read_permits } else { &self.write_permit };
         let _permit = semaphore.acquire().await.ok();
         let service = Arc::clone(&self.service);
         let response = spawn_blocking(move || dispatch::answer(&service, request)).await;
@@ -248,7 +252,7 @@ impl Frontend {
 
     /// Writes one line of the request log: no bodies, no secrets.
     fn log_request(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
-        let Some(log) = &self.log else { return };
+        let Some(log) = &self.request_log else { return };
         let line = json!({
             "time": clock::format_time(self.service.clock.now()),
             "method": method.as_str(),
@@ -269,14 +273,14 @@ fn full_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| Either::Left(Full::new(body)))
 }
 
-fn refusal(status: StatusCode, text: &str) -> Response<Bytes> {
+fn error_response(status: StatusCode, text: &str) -> Response<Bytes> {
     let text = format!("{} - {text}", status.as_u16());
     into_response(ErrorResponse::message(status, text))
 }
 
-fn injected_status(code: u16) -> Response<Bytes> {
+fn fault_response(code: u16) -> Response<Bytes> {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    refusal(status, "a fault was asked for")
+    error_response(status, "a fault was asked for")
 }
 
 fn too_many_requests(retry_after: Option<&str>) -> Response<Bytes> {
@@ -294,7 +298,7 @@ fn html_page() -> Response<Bytes> {
 }
 
 /// Announces the full length but closes the connection after half of the body.
-fn truncate(response: Response<Bytes>) -> Response<ResponseBody> {
+fn truncate_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| {
         let half = Frame::data(body.slice(..body.len() / 2));
         Either::Right(StreamBody::new(stream::iter([
@@ -304,8 +308,8 @@ fn truncate(response: Response<Bytes>) -> Response<ResponseBody> {
     })
 }
 
-/// A path and query without possible secrets: without the values of parameters named like tokens,
-/// and, if the query may contain the fields of an object, of all except filters and paging.
+/// Removes query parameters that can contain secrets: those named like tokens, and in writes all
+/// except filters and paging, because a query can contain the fields of an object.
 fn redact_target(method: &Method, target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();
@@ -316,9 +320,10 @@ fn redact_target(method: &Method, target: &str) -> String {
         .filter(|pair| {
             let decoded = url::form_urlencoded::parse(pair.as_bytes()).next();
             let name = decoded.unwrap_or_default().0.to_ascii_lowercase();
-            let is_plain = name.starts_with("filter[") || name == "page" || name == "per_page";
+            let is_filter_or_page =
+                name.starts_with("filter[") || name == "page" || name == "per_page";
             let is_secret = ["token", "secret", "password", "key"].iter().any(|w| name.contains(w));
-            is_plain || !is_write && !is_secret
+            is_filter_or_page || !is_write && !is_secret
         })
         .collect();
     if logged_pairs.is_empty() {

@@ -8,19 +8,19 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Complaints, ErrorResponse, Result, length_fault, refuse_if};
+use super::answer::{ErrorResponse, FieldErrors, Result, length_error, refuse_if};
 use super::attributes::{
     self, ATTRIBUTE_TABLE, Attribute, Bounds, DELETE_PIPELINES_AFTER, Edition, OnNull,
     PACKAGES_ENABLED, PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE,
     ValueKind, WriteRoute,
 };
 use super::cleanup_policy;
-use super::params::{Need, Params, number_of, read_flag, read_integer, read_text};
+use super::params::{Need, Params, read_allowed_integer, read_flag, read_integer, read_text};
 use super::profile::Profile;
 use super::re2;
 use undrift_release::Release;
 
-/// The caller's rights to set attributes, and the conditions.
+/// The caller's rights to set attributes, with the data that the checks need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights<'a> {
     pub(crate) edition: Edition,
@@ -39,20 +39,24 @@ pub(crate) struct Rights<'a> {
 /// The attributes of a project created at this time.
 pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {
     let mut presets = Map::new();
-    for row in attributes::project_rows().filter(|row| has_stored_value(row)) {
-        let preset = match row.kind {
-            ValueKind::CleanupPolicy => cleanup_policy::with_next_run(row.preset.clone(), time),
-            _ => row.preset.clone(),
+    for attribute in
+        attributes::project_attributes().filter(|attribute| has_stored_value(attribute))
+    {
+        let preset = match attribute.kind {
+            ValueKind::CleanupPolicy => {
+                cleanup_policy::with_next_run(attribute.preset.clone(), time)
+            }
+            _ => attribute.preset.clone(),
         };
-        presets.insert(row.name.to_owned(), preset);
+        presets.insert(attribute.name.to_owned(), preset);
     }
     presets
 }
 
 /// True if the attribute is stored. Aliases of other attributes are not.
-const fn has_stored_value(row: &Attribute) -> bool {
+const fn has_stored_value(attribute: &Attribute) -> bool {
     !matches!(
-        row.kind,
+        attribute.kind,
         ValueKind::Elsewhere
             | ValueKind::TwinOf(_)
             | ValueKind::AliasOf(_)
@@ -60,38 +64,40 @@ const fn has_stored_value(row: &Attribute) -> bool {
     )
 }
 
-/// Stores the attributes in a call. Attributes above the tier, or only for administrators, are
-/// ignored without an error, as by the real service.
+/// Stores the attributes of a call in `stored_values`. As in the real service, attributes above the tier, or
+/// only for administrators, are ignored without an error.
 pub(crate) fn apply(
     route: WriteRoute,
     params: &Params,
     rights: Rights<'_>,
-    stored: &mut Map<String, Value>,
+    stored_values: &mut Map<String, Value>,
 ) -> Result<()> {
-    let (former_values, edit) = (stored.clone(), ProjectEdit { route, params, rights });
-    let mut accepted: Vec<_> =
-        attributes::existing_project_rows(rights.edition).filter(|row| edit.accepts(row)).collect();
+    let (former_values, edit) = (stored_values.clone(), ProjectEdit { route, params, rights });
+    let mut accepted_attributes: Vec<_> = attributes::existing_project_attributes(rights.edition)
+        .filter(|attribute| edit.accepts(attribute))
+        .collect();
     // Deprecated booleans come first, so that an access level in the same call overrides them. New names
     // come before old ones.
-    accepted.sort_by_key(|row| match row.kind {
+    accepted_attributes.sort_by_key(|attribute| match attribute.kind {
         ValueKind::TwinOf(_) => 0,
         ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
         _ => 1,
     });
-    for row in accepted {
-        let name = match row.kind {
-            ValueKind::Topics if !params.has(row.name) => "tag_list",
-            _ => row.name,
+    for attribute in accepted_attributes {
+        let name = match attribute.kind {
+            ValueKind::Topics if !params.has(attribute.name) => "tag_list",
+            _ => attribute.name,
         };
         if let Some(value) = params.get(name)
-            && let Some((name, new)) = edit.compute_new_value(row, (name, value), stored)?
+            && let Some((name, new_value)) =
+                edit.compute_new_value(attribute, (name, value), stored_values)?
         {
-            stored.insert(name.to_owned(), new);
+            stored_values.insert(name.to_owned(), new_value);
         }
     }
-    edit.check_owner(&former_values, stored)?;
-    check_levels(stored)?;
-    edit.sync_renamed(&former_values, stored)
+    edit.check_owner_attributes(&former_values, stored_values)?;
+    check_feature_levels(stored_values)?;
+    edit.sync_renamed_attributes(&former_values, stored_values)
 }
 
 /// The attributes in one call.
@@ -103,26 +109,27 @@ struct ProjectEdit<'a> {
 }
 
 impl ProjectEdit<'_> {
-    fn accepts(&self, row: &Attribute) -> bool {
+    fn accepts(&self, attribute: &Attribute) -> bool {
         let Self { route, rights, .. } = *self;
-        let is_allowed_unlisted = route == WriteRoute::Create && row.is_unlisted_on_create();
-        (row.is_accepted_on(route)
+        let is_allowed_unlisted = route == WriteRoute::Create && attribute.is_unlisted_on_create();
+        (attribute.is_accepted_on(route)
             || (is_allowed_unlisted && !rights.profile.create_as_the_reference))
-            && (route == WriteRoute::Edit || !row.is_edited_only_at(rights.edition.release))
-            && (rights.is_administrator || !row.administrators_only)
-            && (rights.is_owner || !row.owners_only)
-            && rights.profile.drop_attribute.as_deref() != Some(row.name)
+            && (route == WriteRoute::Edit || !attribute.is_edit_only_at(rights.edition.release))
+            && (rights.is_administrator || !attribute.administrators_only)
+            && (rights.is_owner || !attribute.owners_only)
+            && rights.profile.drop_attribute.as_deref() != Some(attribute.name)
     }
 
-    /// The stored attribute and its new value, for a name and value in the call.
+    /// The name of the attribute to store and its new value, for a name and value in the call; `None` if
+    /// nothing changes.
     fn compute_new_value(
         &self,
-        row: &'static Attribute,
+        attribute: &'static Attribute,
         (name, value): (&str, &Value),
-        stored: &Map<String, Value>,
+        stored_values: &Map<String, Value>,
     ) -> Result<Option<(&'static str, Value)>> {
         let is_edit = self.route == WriteRoute::Edit;
-        let new_value = match row.kind {
+        let new_value = match attribute.kind {
             ValueKind::Elsewhere => None,
             ValueKind::TwinOf(target) => {
                 let level =
@@ -132,32 +139,35 @@ impl ProjectEdit<'_> {
             ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
                 let is_enabled = read_flag(name, value)?;
                 refuse_if(is_enabled.is_none() && is_edit, ErrorResponse::not_saved)?;
-                let is_opposite = matches!(row.kind, ValueKind::OppositeOf(_));
+                let is_opposite = matches!(attribute.kind, ValueKind::OppositeOf(_));
                 return Ok(is_enabled.map(|on| (target, (on != is_opposite).into())));
             }
-            ValueKind::Claims(allowed) => Some(check_claims(row, self.texts(name)?, allowed)?),
+            ValueKind::Claims(allowed) => {
+                Some(check_claims(attribute, self.texts(name)?, allowed)?)
+            }
             ValueKind::Topics => match normalize_topics(&self.texts(name)?) {
                 None if is_edit => return Err(ErrorResponse::not_saved()),
-                None => return Err(ErrorResponse::model("topics", "is invalid")),
+                None => return Err(ErrorResponse::field("topics", "is invalid")),
                 topics => topics,
             },
             ValueKind::CleanupPolicy => {
-                let stored_policy = stored.get(row.name).cloned();
-                let mut policy = stored_policy.unwrap_or_else(|| row.preset.clone());
+                let stored_policy = stored_values.get(attribute.name).cloned();
+                let mut policy = stored_policy.unwrap_or_else(|| attribute.preset.clone());
                 cleanup_policy::set_policy(name, value, &mut policy)?;
                 Some(cleanup_policy::with_next_run(policy, self.rights.time))
             }
             _ => {
-                self.check_attribute(row, value)?;
-                let sets_null = is_edit || matches!(row.on_null, OnNull::Stored | OnNull::Last);
-                if sets_null && is_null(row, value) {
-                    null_value(row, value)?
+                self.check_attribute(attribute, value)?;
+                let sets_null =
+                    is_edit || matches!(attribute.on_null, OnNull::Stored | OnNull::Last);
+                if sets_null && is_null(attribute, value) {
+                    value_for_null(attribute, value)?
                 } else {
-                    checked_value(row, name, value)?
+                    parse_value(attribute, name, value)?
                 }
             }
         };
-        Ok(new_value.map(|new| (row.name, new)))
+        Ok(new_value.map(|new| (attribute.name, new)))
     }
 
     fn texts(&self, name: &str) -> Result<Vec<String>> {
@@ -165,67 +175,72 @@ impl ProjectEdit<'_> {
     }
 
     /// The rules for single attributes that do not follow from their type.
-    fn check_attribute(&self, row: &Attribute, value: &Value) -> Result<()> {
+    fn check_attribute(&self, attribute: &Attribute, value: &Value) -> Result<()> {
         let (is_edit, rights) = (self.route == WriteRoute::Edit, self.rights);
-        match row.name {
+        match attribute.name {
             "mr_default_target_self"
-                if !rights.is_fork && read_flag(row.name, value)? != Some(false) =>
+                if !rights.is_fork && read_flag(attribute.name, value)? != Some(false) =>
             {
                 let text = "This setting is allowed for forked projects only";
-                Err(ErrorResponse::model(row.refusal_name(), text))
+                Err(ErrorResponse::field(attribute.name_in_errors(), text))
             }
             "auto_cancel_pending_pipelines" if !is_edit && value.is_null() => {
-                Err(not_null_violation("projects", row.name))
+                Err(not_null_violation("projects", attribute.name))
             }
             "auto_devops_deploy_strategy" if !is_edit && value.is_null() => {
                 Err(not_null_violation("project_auto_devops", "deploy_strategy"))
             }
-            "repository_storage" if value.is_null() => Err(ErrorResponse::model_faults(
-                row.name,
+            "repository_storage" if value.is_null() => Err(ErrorResponse::field_errors(
+                attribute.name,
                 &["can't be blank", "is not included in the list"],
             )),
             "repository_storage" if value != "default" => {
-                let field = if is_edit { "repository_storage_moves" } else { row.name };
-                Err(ErrorResponse::model(field, "is invalid"))
+                let field = if is_edit { "repository_storage_moves" } else { attribute.name };
+                Err(ErrorResponse::field(field, "is invalid"))
             }
             "requirements_access_level"
                 if value == "public" && rights.profile.requirements_never_public =>
             {
-                Err(ErrorResponse::no_valid_value(row.name))
+                Err(ErrorResponse::no_valid_value(attribute.name))
             }
             _ => Ok(()),
         }
     }
 
     /// Refuses attributes that only an owner may send.
-    fn check_owner(
+    fn check_owner_attributes(
         &self,
         former_values: &Map<String, Value>,
-        stored: &Map<String, Value>,
+        stored_values: &Map<String, Value>,
     ) -> Result<()> {
         let Self { params, rights, .. } = *self;
         if rights.is_owner {
             return Ok(());
         }
-        let mut rows = attributes::existing_project_rows(rights.edition);
-        let has_retention = rows.any(|row| row.name == DELETE_PIPELINES_AFTER);
-        refuse_if(has_retention && params.has(DELETE_PIPELINES_AFTER), ErrorResponse::forbidden)?;
-        let [was_owner, is_owner] = [former_values, stored]
-            .map(|stored| stored.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
-        refuse_if(was_owner != is_owner, || {
-            ErrorResponse::model(VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner")
+        let mut existing_attributes = attributes::existing_project_attributes(rights.edition);
+        let has_pipeline_retention =
+            existing_attributes.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
+        refuse_if(
+            has_pipeline_retention && params.has(DELETE_PIPELINES_AFTER),
+            ErrorResponse::forbidden,
+        )?;
+        let [was_owner_role, is_owner_role] = [former_values, stored_values]
+            .map(|values| values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
+        refuse_if(was_owner_role != is_owner_role, || {
+            ErrorResponse::field(VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner")
         })
     }
 
     /// Keeps a renamed attribute and its old name equal. If both are sent, the new name decides.
-    fn sync_renamed(
+    fn sync_renamed_attributes(
         &self,
-        former: &Map<String, Value>,
-        stored: &mut Map<String, Value>,
+        former_values: &Map<String, Value>,
+        stored_values: &mut Map<String, Value>,
     ) -> Result<()> {
         let Self { route, params, rights } = *self;
         if route == WriteRoute::Edit && rights.edition.release >= ROLE_ONLY_SINCE {
-            let is_developer = stored.get(VARIABLES_OVERRIDE_ROLE) == Some(&"developer".into());
+            let is_developer =
+                stored_values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"developer".into());
             let role = match params
                 .flag(RESTRICT_VARIABLES)?
                 .filter(|_| !params.has(VARIABLES_OVERRIDE_ROLE))
@@ -235,65 +250,65 @@ impl ProjectEdit<'_> {
                 _ => None,
             };
             if let Some(role) = role {
-                stored.insert(VARIABLES_OVERRIDE_ROLE.to_owned(), role.into());
+                stored_values.insert(VARIABLES_OVERRIDE_ROLE.to_owned(), role.into());
             }
         }
-        // The level follows a change of the old flag, but not the other way round.
-        let is_changed = route == WriteRoute::Edit
-            && former.get(PACKAGES_ENABLED) != stored.get(PACKAGES_ENABLED);
-        if is_changed
+        // A change of the old flag also changes the level, but not the reverse.
+        let is_packages_change = route == WriteRoute::Edit
+            && former_values.get(PACKAGES_ENABLED) != stored_values.get(PACKAGES_ENABLED);
+        if is_packages_change
             && !params.has(PACKAGES_LEVEL)
-            && attributes::existing_project_rows(rights.edition)
-                .any(|row| row.name == PACKAGES_LEVEL)
+            && attributes::existing_project_attributes(rights.edition)
+                .any(|attribute| attribute.name == PACKAGES_LEVEL)
         {
-            let is_enabled = stored.get(PACKAGES_ENABLED) == Some(&true.into());
+            let is_enabled = stored_values.get(PACKAGES_ENABLED) == Some(&true.into());
             let level =
                 if is_enabled { default_packages_level(rights.visibility) } else { "disabled" };
-            stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
+            stored_values.insert(PACKAGES_LEVEL.to_owned(), level.into());
         }
         Ok(())
     }
 }
 
-/// Checks the parameters without reading the project: each value must be valid, and an edit needs at
-/// least one attribute.
-pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
-    let mut complaints = Vec::new();
-    let mut accepted = HashSet::new();
-    for row in attributes::existing_project_rows(edition)
-        .filter(|row| row.is_accepted_on(WriteRoute::Edit))
+/// Checks the parameters of an edit without reading the project: each value must be valid, and there must
+/// be at least one attribute.
+pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()> {
+    let mut errors = Vec::new();
+    let mut accepted_names = HashSet::new();
+    for attribute in attributes::existing_project_attributes(edition)
+        .filter(|attribute| attribute.is_accepted_on(WriteRoute::Edit))
     {
-        accepted.insert(row.name);
-        let Some(value) = params.get(row.name) else { continue };
-        let checked = if is_null(row, value) {
-            null_value(row, value)
+        accepted_names.insert(attribute.name);
+        let Some(value) = params.get(attribute.name) else { continue };
+        let result = if is_null(attribute, value) {
+            value_for_null(attribute, value)
         } else {
-            checked_value(row, row.name, value)
+            parse_value(attribute, attribute.name, value)
         };
-        let error = checked.err().map(|failure| failure.body["error"].clone());
-        complaints.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
+        let error = result.err().map(|failure| failure.body["error"].clone());
+        errors.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
     }
     let mut sufficient_names = ATTRIBUTE_TABLE.enough.clone();
-    sufficient_names.retain(|name| accepted.contains(name));
-    complaints.extend(Need::OneOf(&sufficient_names).complaints(params));
-    refuse_if(!complaints.is_empty(), || ErrorResponse::parameters(&complaints))
+    sufficient_names.retain(|name| accepted_names.contains(name));
+    errors.extend(Need::AnyOf(&sufficient_names).errors(params));
+    refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
 }
 
-/// Refuses levels at which more people can use merge requests or CI/CD than the repository.
-fn check_levels(stored: &Map<String, Value>) -> Result<()> {
-    let repository_rank = access_rank(stored, "repository_access_level");
-    let mut complaints = Complaints::default();
+/// Refuses access levels of merge requests or CI/CD that are wider than that of the repository.
+fn check_feature_levels(stored_values: &Map<String, Value>) -> Result<()> {
+    let repository_rank = access_rank(stored_values, "repository_access_level");
+    let mut errors = FieldErrors::default();
     for feature in ["merge_requests_access_level", "builds_access_level"] {
         let text = "cannot have higher visibility level than repository access level";
-        let is_higher = access_rank(stored, feature) > repository_rank;
-        complaints.add_if(is_higher, &format!("project_feature.{feature}"), text);
+        let is_higher = access_rank(stored_values, feature) > repository_rank;
+        errors.add_if(is_higher, &format!("project_feature.{feature}"), text);
     }
-    complaints.into_result()
+    errors.into_result()
 }
 
 /// The rank of the access level of a feature: the higher, the more people have access.
-fn access_rank(stored: &Map<String, Value>, feature: &str) -> Option<usize> {
-    let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
+fn access_rank(stored_values: &Map<String, Value>, feature: &str) -> Option<usize> {
+    let level = stored_values.get(feature).and_then(Value::as_str).unwrap_or("enabled");
     PUBLIC_LEVELS.iter().position(|name| level == *name)
 }
 
@@ -315,42 +330,48 @@ fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
          violates not-null constraint\nDETAIL:  Failing row contains (...)."
     );
-    ErrorResponse::model("base", text)
+    ErrorResponse::field("base", text)
 }
 
 /// True if a value counts as null. Except for texts, an empty text does.
-fn is_null(row: &Attribute, value: &Value) -> bool {
+fn is_null(attribute: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
-    match row.kind {
+    match attribute.kind {
         ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,
-        ValueKind::OneOf(_) => value.is_null() || (is_blank && row.on_null == OnNull::BlankUnsaved),
+        ValueKind::OneOf(_) => {
+            value.is_null() || (is_blank && attribute.on_null == OnNull::BlankUnsaved)
+        }
         _ => false,
     }
 }
 
 /// The value to store for null; `None` if null changes nothing.
-fn null_value(row: &Attribute, value: &Value) -> Result<Option<Value>> {
-    match row.on_null {
+fn value_for_null(attribute: &Attribute, value: &Value) -> Result<Option<Value>> {
+    match attribute.on_null {
         OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::not_saved()),
         OnNull::Above(inherited_value) if !value.is_null() => Ok(Some(inherited_value.into())),
         OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
         OnNull::Kept => Ok(None),
-        OnNull::Preset => Ok(Some(row.preset.clone())),
+        OnNull::Preset => Ok(Some(attribute.preset.clone())),
         OnNull::False => Ok(Some(false.into())),
-        OnNull::Last => Ok(match row.kind {
+        OnNull::Last => Ok(match attribute.kind {
             ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
-        OnNull::Refused => Err(ErrorResponse::empty_parameter(row.name)),
+        OnNull::Refused => Err(ErrorResponse::empty_parameter(attribute.name)),
         OnNull::Unlisted => {
-            Err(ErrorResponse::model(row.refusal_name(), "is not included in the list"))
+            Err(ErrorResponse::field(attribute.name_in_errors(), "is not included in the list"))
         }
     }
 }
 
 /// The checked value of a single attribute; `None` if null changes nothing.
-pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
-    Ok(match row.kind {
+pub(crate) fn parse_value(
+    attribute: &Attribute,
+    name: &str,
+    value: &Value,
+) -> Result<Option<Value>> {
+    Ok(match attribute.kind {
         ValueKind::Flag
         | ValueKind::TwinOf(_)
         | ValueKind::AliasOf(_)
@@ -358,16 +379,16 @@ pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Resul
         ValueKind::Text(max_length)
         | ValueKind::Pattern(max_length)
         | ValueKind::File(max_length)
-        | ValueKind::Name(max_length) => match (row.kind, read_text(name, value)?) {
+        | ValueKind::Name(max_length) => match (attribute.kind, read_text(name, value)?) {
             (ValueKind::Name(_), None) => None,
             (ValueKind::Name(_), Some(text)) if text.is_empty() => None,
-            (ValueKind::Text(_), None) => Some(row.preset.clone()),
+            (ValueKind::Text(_), None) => Some(attribute.preset.clone()),
             (_, None) => Some(Value::Null),
-            (_, Some(text)) => Some(check_text(row, text, max_length)?),
+            (_, Some(text)) => Some(check_text(attribute, text, max_length)?),
         },
         ValueKind::Number(bounds) | ValueKind::Count(bounds) => match read_integer(name, value)? {
-            Some(number) => Some(check_bounds(row, number, bounds)?),
-            None => matches!(row.kind, ValueKind::Count(_)).then_some(Value::Null),
+            Some(number) => Some(check_bounds(attribute, number, bounds)?),
+            None => matches!(attribute.kind, ValueKind::Count(_)).then_some(Value::Null),
         },
         ValueKind::OneOf(values) => match read_text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
@@ -376,7 +397,7 @@ pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Resul
             text => text.map(Value::from),
         },
         ValueKind::Choice(values) => {
-            number_of(name, value, |number| values.contains(&number))?.map(Value::from)
+            read_allowed_integer(name, value, |number| values.contains(&number))?.map(Value::from)
         }
         ValueKind::Topics
         | ValueKind::CleanupPolicy
@@ -386,7 +407,7 @@ pub(crate) fn checked_value(row: &Attribute, name: &str, value: &Value) -> Resul
 }
 
 /// Checks the bounds of a number.
-fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
+fn check_bounds(attribute: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     let Bounds { least, most, complaint } = bounds;
     if (least..=most).contains(&number) {
         return Ok(number.into());
@@ -397,56 +418,60 @@ fn check_bounds(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
         None => format!("must be less than or equal to {most}"),
     };
     // A duration cannot be negative, so the service adds a second message.
-    if row.name == "build_timeout" && number < 0 {
-        let base = "Maximum job timeout has a value which could not be accepted";
-        let body = json!({ "base": [base], row.refusal_name(): [text] });
+    if attribute.name == "build_timeout" && number < 0 {
+        let base_text = "Maximum job timeout has a value which could not be accepted";
+        let body = json!({ "base": [base_text], attribute.name_in_errors(): [text] });
         return Err(ErrorResponse::bad_request_message(body));
     }
-    Err(ErrorResponse::model(row.refusal_name(), text))
+    Err(ErrorResponse::field(attribute.name_in_errors(), text))
 }
 
 /// Checks the syntax of a text, and that it has at most `max_length` characters.
-fn check_text(row: &Attribute, text: String, max_length: usize) -> Result<Value> {
+fn check_text(attribute: &Attribute, text: String, max_length: usize) -> Result<Value> {
     let leaves_repository = text.starts_with('/') || text.contains("..");
-    let fault = match row.kind {
-        ValueKind::Pattern(_) => re2::refusal(&text),
+    let error = match attribute.kind {
+        ValueKind::Pattern(_) => re2::syntax_error(&text),
         ValueKind::File(_) => leaves_repository
             .then(|| "cannot include leading slash or directory traversal.".to_owned()),
         _ => None,
     };
-    match fault.or_else(|| length_fault(&text, max_length)) {
-        Some(fault) => Err(ErrorResponse::model(row.refusal_name(), fault)),
+    match error.or_else(|| length_error(&text, max_length)) {
+        Some(error) => Err(ErrorResponse::field(attribute.name_in_errors(), error)),
         None => Ok(text.into()),
     }
 }
 
 /// Checks the parts of a token's subject. The first must be the path of the project.
-fn check_claims(row: &Attribute, words: Vec<String>, allowed_claims: &[&str]) -> Result<Value> {
-    let (field, mut complaints) = (row.refusal_name(), Complaints::default());
-    complaints.add_if(words.is_empty(), field, "is too short (minimum is 1 character)");
-    let has_path_first = words.first().is_some_and(|first| first == "project_path");
+fn check_claims(
+    attribute: &Attribute,
+    claims: Vec<String>,
+    allowed_claims: &[&str],
+) -> Result<Value> {
+    let (field, mut errors) = (attribute.name_in_errors(), FieldErrors::default());
+    errors.add_if(claims.is_empty(), field, "is too short (minimum is 1 character)");
+    let has_path_first = claims.first().is_some_and(|first| first == "project_path");
     let order_text = "project_path must be the first element of the sub claim";
-    complaints.add_if(!has_path_first, field, order_text);
-    for word in words.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
-        complaints.add(field, format!("{word} is not an allowed sub claim component"));
+    errors.add_if(!has_path_first, field, order_text);
+    for claim in claims.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
+        errors.add(field, format!("{claim} is not an allowed sub claim component"));
     }
-    complaints.into_result()?;
-    Ok(words.into())
+    errors.into_result()?;
+    Ok(claims.into())
 }
 
 /// Splits texts at commas into topics, sorts them and removes duplicates. `None` if a topic is too long
 /// or not ASCII.
 fn normalize_topics(requested_topics: &[String]) -> Option<Value> {
-    let mut words: Vec<&str> = requested_topics
+    let mut topics: Vec<&str> = requested_topics
         .iter()
         .flat_map(|text| text.split(','))
         .map(str::trim)
         .filter(|word| !word.is_empty())
         .collect();
-    words.sort_unstable();
-    words.dedup();
-    let are_valid = words.iter().all(|word| word.is_ascii() && word.len() <= 255);
-    are_valid.then(|| words.into())
+    topics.sort_unstable();
+    topics.dedup();
+    let are_valid = topics.iter().all(|word| word.is_ascii() && word.len() <= 255);
+    are_valid.then(|| topics.into())
 }
 
 #[cfg(test)]
@@ -457,14 +482,14 @@ mod tests {
     use crate::AttributeTier;
     use crate::access::OWNER;
     use crate::attributes::{AnswerKey, Audience};
-    use crate::call::{Call, Input};
+    use crate::call::{Call, ParsedRequest};
     use crate::project_view::ProjectView;
     use crate::routes::view::Extras;
     use crate::store::{Store, project::Project, user::User};
-    use crate::{Conditions, DataLocation, ServiceState};
+    use crate::{DataLocation, ServiceOptions, ServiceState};
     use undrift_release::REFERENCE;
 
-    fn anybody() -> Rights<'static> {
+    fn administrator_rights() -> Rights<'static> {
         static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
         Rights {
             edition: Edition { tier: AttributeTier::Ultimate, release: REFERENCE },
@@ -477,10 +502,10 @@ mod tests {
         }
     }
 
-    /// As [`anybody`], for release 18.9.
-    fn later() -> Rights<'static> {
+    /// As [`administrator_rights`], for release 18.9.
+    fn later_release_rights() -> Rights<'static> {
         let edition = Edition { tier: AttributeTier::Ultimate, release: Release::new(18, 9) };
-        Rights { edition, ..anybody() }
+        Rights { edition, ..administrator_rights() }
     }
 
     fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>> {
@@ -492,7 +517,7 @@ mod tests {
         let Edition { tier, release } = rights.edition;
         let profile = Profile { release, ..Profile::default() };
         let service =
-            ServiceState::new(store, tier, Conditions { profile, ..Conditions::default() });
+            ServiceState::new(store, tier, ServiceOptions { profile, ..ServiceOptions::default() });
         let project = &Project {
             visibility: rights.visibility.to_owned(),
             forked_from_id: rights.is_fork.then_some(1),
@@ -500,7 +525,8 @@ mod tests {
         };
         service.store.read(|db| {
             let root = User { admin: true, ..User::default() };
-            let call = &Call::new(&service, db, (Some(root), None), rights.time, Input::default());
+            let call =
+                &Call::new(&service, db, (Some(root), None), rights.time, ParsedRequest::default());
             let (stored, extras) = (&stored, Extras::default());
             let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
             let members = view.simple_attributes().chain(view.full_form_attributes());
@@ -509,11 +535,11 @@ mod tests {
     }
 
     /// A valid value that differs from the preset.
-    fn other(row: &Attribute) -> Value {
-        match row.kind {
-            ValueKind::Flag => json!(row.preset.clone() != json!(true)),
+    fn changed_value(attribute: &Attribute) -> Value {
+        match attribute.kind {
+            ValueKind::Flag => json!(attribute.preset.clone() != json!(true)),
             // There is only one storage.
-            ValueKind::Name(_) if row.name == "repository_storage" => json!("default"),
+            ValueKind::Name(_) if attribute.name == "repository_storage" => json!("default"),
             ValueKind::Text(_)
             | ValueKind::Name(_)
             | ValueKind::Pattern(_)
@@ -523,7 +549,7 @@ mod tests {
             ValueKind::Claims(_) => json!(["project_path", "ref"]),
             ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => json!(false),
             ValueKind::OneOf(values) => {
-                let preset = row.preset.clone();
+                let preset = attribute.preset.clone();
                 json!(values.iter().find(|value| preset != **value))
             }
             ValueKind::Choice(values) => json!(values.last()),
@@ -535,12 +561,13 @@ mod tests {
 
     #[test]
     fn settings_read_back_as_set() {
-        let releases = [anybody(), later()].into_iter();
+        let releases = [administrator_rights(), later_release_rights()].into_iter();
         let rows = releases.flat_map(|rights| {
-            attributes::existing_project_rows(rights.edition).map(move |row| (row, rights))
+            attributes::existing_project_attributes(rights.edition)
+                .map(move |attribute| (attribute, rights))
         });
         for (row, rights) in rows {
-            let value = other(row);
+            let value = changed_value(row);
             // In a later release this attribute shows the effective value, together with the groups
             // above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
@@ -584,7 +611,7 @@ mod tests {
             (json!({"issues_enabled": "0", "issues_access_level": "private"}), "private", true),
             (json!({"issues_enabled": true}), "enabled", true),
         ] {
-            let answer = edited(&body, anybody()).expect("valid");
+            let answer = edited(&body, administrator_rights()).expect("valid");
             assert_eq!(answer["issues_access_level"], level, "{body}");
             assert_eq!(answer["issues_enabled"], boolean, "{body}");
         }
@@ -614,11 +641,11 @@ mod tests {
                 json!({role: "developer", restricted: false}),
             ),
         ] {
-            let answer = edited(&body, later()).expect("valid");
+            let answer = edited(&body, later_release_rights()).expect("valid");
             for (name, value) in expected.as_object().expect("an object") {
                 assert_eq!(answer[name], *value, "{body}");
             }
-            let earlier = edited(&body, anybody()).expect("valid");
+            let earlier = edited(&body, administrator_rights()).expect("valid");
             assert!(
                 ![level, role, "emails_enabled"].iter().any(|name| earlier.contains_key(*name))
             );
@@ -627,14 +654,14 @@ mod tests {
 
     #[test]
     fn some_settings_need_an_owner() {
-        let maintainer = Rights { is_owner: false, ..later() };
+        let maintainer = Rights { is_owner: false, ..later_release_rights() };
         let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
         assert_eq!(answer["emails_enabled"], true);
         for body in
             [json!({VARIABLES_OVERRIDE_ROLE: "owner"}), json!({DELETE_PIPELINES_AFTER: null})]
         {
             assert!(edited(&body, maintainer).is_err(), "{body}");
-            assert!(edited(&body, later()).is_ok(), "{body}");
+            assert!(edited(&body, later_release_rights()).is_ok(), "{body}");
         }
         assert!(edited(&json!({VARIABLES_OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
     }
@@ -657,18 +684,22 @@ mod tests {
                 json!({"message": {"build_timeout": ["needs to be between 10 minutes and 1 month"]}}),
             ),
         ] {
-            assert_eq!(edited(&body, anybody()).expect_err("refused").body, expected, "{body}");
+            assert_eq!(
+                edited(&body, administrator_rights()).expect_err("refused").body,
+                expected,
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn settings_above_the_tier_or_role_are_dropped() {
-        let edition = Edition { tier: AttributeTier::Free, ..anybody().edition };
-        let free = Rights { edition, ..anybody() };
+        let edition = Edition { tier: AttributeTier::Free, ..administrator_rights().edition };
+        let free = Rights { edition, ..administrator_rights() };
         let answer =
             edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
-        let maintainer = Rights { is_administrator: false, ..anybody() };
+        let maintainer = Rights { is_administrator: false, ..administrator_rights() };
         let answer = edited(&json!({"repository_storage": "x"}), maintainer).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }

@@ -13,21 +13,21 @@ use super::settings;
 #[derive(Debug)]
 pub(crate) struct StoredSettings {
     table: &'static str,
-    rows: fn() -> &'static [Attribute],
+    attributes: fn() -> &'static [Attribute],
 }
 
 /// Settings of groups.
 pub(crate) const GROUP_SETTINGS: StoredSettings =
-    StoredSettings { table: "namespaces", rows: || &ATTRIBUTE_TABLE.groups };
+    StoredSettings { table: "namespaces", attributes: || &ATTRIBUTE_TABLE.groups };
 /// Settings of users.
 pub(crate) const USER_SETTINGS: StoredSettings =
-    StoredSettings { table: "users", rows: || &ATTRIBUTE_TABLE.users };
+    StoredSettings { table: "users", attributes: || &ATTRIBUTE_TABLE.users };
 
 impl StoredSettings {
     /// The settings that exist in the release and licence of the service.
-    fn rows(&self, call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
+    fn existing_attributes(&self, call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
         let edition = call.edition();
-        (self.rows)().iter().filter(move |row| row.exists_in(edition))
+        (self.attributes)().iter().filter(move |attribute| attribute.exists_in(edition))
     }
 
     /// The existing settings of `id`, set or not. Lists omit some.
@@ -38,21 +38,24 @@ impl StoredSettings {
         is_included: impl Fn(&Attribute) -> bool,
     ) -> Result<Map<String, Value>> {
         let values = self.stored_values(call.db, id)?;
-        let rows =
-            self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_included(row));
-        let settings = rows.map(|row| {
-            let value = match row.kind {
+        let visible_attributes = self
+            .existing_attributes(call)
+            .filter(|attribute| attribute.is_shown_at(call.release()) && is_included(attribute));
+        let settings = visible_attributes.map(|attribute| {
+            let value = match attribute.kind {
                 ValueKind::OppositeOf(target) => {
                     (values.get(target) != Some(&Value::Bool(true))).into()
                 }
-                _ => values.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
+                _ => {
+                    values.get(attribute.name).cloned().unwrap_or_else(|| attribute.preset.clone())
+                }
             };
-            (row.name.to_owned(), value)
+            (attribute.name.to_owned(), value)
         });
         Ok(settings.collect())
     }
 
-    /// The settings of `id` that were ever set.
+    /// The settings of `id` that were set explicitly.
     pub(crate) fn stored_values(&self, db: &Connection, id: i64) -> Result<Map<String, Value>> {
         let sql = format!("SELECT settings FROM {} WHERE id = ?1", self.table);
         let text: String = db.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
@@ -62,8 +65,10 @@ impl StoredSettings {
     /// True if a flag of `id` is on, set or by default.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
         let values = self.stored_values(db, id)?;
-        let mut rows = (self.rows)().iter();
-        let value = values.get(name).or_else(|| Some(rows.find(|row| row.name == name)?.preset));
+        let mut all_attributes = (self.attributes)().iter();
+        let value = values
+            .get(name)
+            .or_else(|| Some(all_attributes.find(|attribute| attribute.name == name)?.preset));
         Ok(value == Some(&Value::Bool(true)))
     }
 
@@ -82,15 +87,17 @@ impl StoredSettings {
 
     /// True if a route accepts a setting.
     pub(crate) fn accepts(&self, call: &Call<'_>, name: &str, route: WriteRoute) -> bool {
-        self.rows(call).any(|row| row.name == name && row.is_accepted_on(route))
+        self.existing_attributes(call)
+            .any(|attribute| attribute.name == name && attribute.is_accepted_on(route))
     }
 
-    /// Refuses values of a wrong type, and words that are not in a list. The service checks these
-    /// first.
-    pub(crate) fn check(&self, call: &Call<'_>, route: WriteRoute) -> Result<()> {
-        for row in self.rows(call).filter(|row| row.is_accepted_on(route)) {
-            let Some(value) = call.params.get(row.name) else { continue };
-            match settings::checked_value(row, row.name, value) {
+    /// Refuses values of a wrong type or outside their list. The service checks these first.
+    pub(crate) fn check_params(&self, call: &Call<'_>, route: WriteRoute) -> Result<()> {
+        for attribute in
+            self.existing_attributes(call).filter(|attribute| attribute.is_accepted_on(route))
+        {
+            let Some(value) = call.params.get(attribute.name) else { continue };
+            match settings::parse_value(attribute, attribute.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
                 _ => {}
             }
@@ -108,23 +115,23 @@ impl StoredSettings {
         ignored_names: &[&str],
     ) -> Result<()> {
         let mut values = self.stored_values(call.db, id)?;
-        let accepted = self.rows(call).filter(|row| {
-            row.is_accepted_on(route)
-                && (call.is_administrator() || !row.administrators_only)
-                && !ignored_names.contains(&row.name)
-                && !matches!(row.kind, ValueKind::Elsewhere)
+        let accepted_attributes = self.existing_attributes(call).filter(|attribute| {
+            attribute.is_accepted_on(route)
+                && (call.is_administrator() || !attribute.administrators_only)
+                && !ignored_names.contains(&attribute.name)
+                && !matches!(attribute.kind, ValueKind::Elsewhere)
         });
-        for row in accepted {
-            let Some(value) = call.params.get(row.name) else { continue };
-            let has_no_preset = row.preset.is_null() || row.preset == "";
-            match (row.kind, settings::checked_value(row, row.name, value)?) {
-                (ValueKind::OppositeOf(target), Some(on)) => {
-                    values.insert(target.to_owned(), (on == false).into());
+        for attribute in accepted_attributes {
+            let Some(value) = call.params.get(attribute.name) else { continue };
+            let is_preset_empty = attribute.preset.is_null() || attribute.preset == "";
+            match (attribute.kind, settings::parse_value(attribute, attribute.name, value)?) {
+                (ValueKind::OppositeOf(target), Some(is_on)) => {
+                    values.insert(target.to_owned(), (is_on == false).into());
                 }
                 (ValueKind::OppositeOf(_), None) => {}
-                (_, Some(new)) => drop(values.insert(row.name.to_owned(), new)),
-                (ValueKind::Flag, None) => drop(values.remove(row.name)),
-                (_, None) if has_no_preset => drop(values.remove(row.name)),
+                (_, Some(new)) => drop(values.insert(attribute.name.to_owned(), new)),
+                (ValueKind::Flag, None) => drop(values.remove(attribute.name)),
+                (_, None) if is_preset_empty => drop(values.remove(attribute.name)),
                 (_, None) => {}
             }
         }

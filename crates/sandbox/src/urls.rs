@@ -2,39 +2,40 @@
 
 use std::net::IpAddr;
 
-/// The allowed targets of a URL.
+/// The hosts that a URL may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach<'a> {
+pub(crate) enum UrlTargets<'a> {
     /// Anywhere, as for a URL that only browsers follow.
     Anywhere,
-    /// Hosts outside this machine and its network, because the service itself sends requests to the URL.
-    /// The service's own address is also allowed; it is this one.
+    /// Hosts outside this machine and its network, because the service itself sends requests to the URL. The
+    /// service's own URL, which is this value, is also allowed.
     Outside(&'a str),
 }
 
-/// The service's complaint about a URL that it refuses. Only the scheme and the host are checked:
-/// spaces in a path and hosts that are not ASCII are accepted, and names are not resolved.
-pub(crate) fn url_refusal(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
+/// The service's error text for a URL that it refuses. Only the scheme and the host are checked: spaces
+/// in a path and hosts that are not ASCII are accepted, and names are not resolved.
+pub(crate) fn url_error(url: &str, schemes: &[&str], targets: UrlTargets<'_>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
     }
     let (scheme, after_scheme) = url.split_once("://").unwrap_or(("", url));
-    let host = authority(after_scheme).map(|(host, _)| host);
-    let complaint =
-        if after_scheme.is_empty() || !scheme.is_empty() && host.is_none_or(has_bad_character) {
-            "URI is invalid".to_owned()
-        } else if !schemes.contains(&scheme) {
-            format!("Only allowed schemes are {}", schemes.join(", "))
-        } else if host?.is_empty() {
-            "Host cannot be resolved or invalid".to_owned()
-        } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
-            "Hostname or IP address invalid".to_owned()
-        } else {
-            let Reach::Outside(service_url) = reach else { return None };
-            let network = local_network(host?).filter(|_| origin(url) != origin(service_url))?;
-            format!("Requests to {network} are not allowed")
-        };
-    Some(format!("is blocked: {complaint}"))
+    let host = host_and_port(after_scheme).map(|(host, _)| host);
+    let problem = if after_scheme.is_empty()
+        || !scheme.is_empty() && host.is_none_or(has_bad_character)
+    {
+        "URI is invalid".to_owned()
+    } else if !schemes.contains(&scheme) {
+        format!("Only allowed schemes are {}", schemes.join(", "))
+    } else if host?.is_empty() {
+        "Host cannot be resolved or invalid".to_owned()
+    } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
+        "Hostname or IP address invalid".to_owned()
+    } else {
+        let UrlTargets::Outside(service_url) = targets else { return None };
+        let network = forbidden_network(host?).filter(|_| origin(url) != origin(service_url))?;
+        format!("Requests to {network} are not allowed")
+    };
+    Some(format!("is blocked: {problem}"))
 }
 
 fn has_bad_character(host: &str) -> bool {
@@ -44,7 +45,7 @@ fn has_bad_character(host: &str) -> bool {
 /// Scheme, host and port of a URL.
 fn origin(url: &str) -> Option<(&str, &str, Option<u16>)> {
     let (scheme, after_scheme) = url.split_once("://")?;
-    let (host, port) = authority(after_scheme)?;
+    let (host, port) = host_and_port(after_scheme)?;
     let default_port = match scheme {
         "http" => Some(80),
         "https" => Some(443),
@@ -54,11 +55,11 @@ fn origin(url: &str) -> Option<(&str, &str, Option<u16>)> {
 }
 
 /// The host and the port in the part after the scheme; `None` if the port is not a number.
-fn authority(after_scheme: &str) -> Option<(&str, Option<u16>)> {
-    let authority = after_scheme.split(['/', '?', '#']).next()?;
-    let address = authority.rsplit('@').next()?;
+fn host_and_port(after_scheme: &str) -> Option<(&str, Option<u16>)> {
+    let authority_text = after_scheme.split(['/', '?', '#']).next()?;
+    let address = authority_text.rsplit('@').next()?;
     // An address in brackets contains colons.
-    let host_end = address.rfind(']').map_or(0, |at| at + 1);
+    let host_end = address.rfind(']').map_or(0, |position| position + 1);
     match address[host_end..].split_once(':') {
         Some((name, port)) => Some((&address[..host_end + name.len()], Some(port.parse().ok()?))),
         None => Some((address, None)),
@@ -66,7 +67,7 @@ fn authority(after_scheme: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// The name of the forbidden network that contains the host, if any.
-fn local_network(host: &str) -> Option<&'static str> {
+fn forbidden_network(host: &str) -> Option<&'static str> {
     const LOCALHOST: &str = "localhost";
     let address = host.trim_matches(['[', ']']).parse().map(|address| match address {
         IpAddr::V6(address) => address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4),
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     const WEB: &[&str] = &["http", "https"];
-    const OUTSIDE: Reach<'_> = Reach::Outside("http://127.0.0.1:8080");
+    const OUTSIDE: UrlTargets<'_> = UrlTargets::Outside("http://127.0.0.1:8080");
 
     #[test]
     fn a_url_is_refused_in_the_words_of_the_service() {
@@ -114,7 +115,7 @@ mod tests {
             ("HTTPS://example.org", Some("is blocked: Only allowed schemes are http, https")),
             ("https://-x", Some("is blocked: Hostname or IP address invalid")),
         ] {
-            assert_eq!(url_refusal(url, WEB, OUTSIDE).as_deref(), why, "{url}");
+            assert_eq!(url_error(url, WEB, OUTSIDE).as_deref(), why, "{url}");
         }
     }
 
@@ -132,8 +133,8 @@ mod tests {
             ("http://169.254.169.254/", "the link local network"),
         ] {
             let why = format!("is blocked: Requests to {what} are not allowed");
-            assert_eq!(url_refusal(url, WEB, OUTSIDE), Some(why), "{url}");
-            assert_eq!(url_refusal(url, WEB, Reach::Anywhere), None, "{url}");
+            assert_eq!(url_error(url, WEB, OUTSIDE), Some(why), "{url}");
+            assert_eq!(url_error(url, WEB, UrlTargets::Anywhere), None, "{url}");
         }
     }
 
@@ -150,7 +151,7 @@ mod tests {
             ("http://localhost:8080/", "http://127.0.0.1:8080", true),
             ("http://localhost/", "", true),
         ] {
-            let is_it = url_refusal(url, WEB, Reach::Outside(own)).is_some();
+            let is_it = url_error(url, WEB, UrlTargets::Outside(own)).is_some();
             assert_eq!(is_it, is_refused, "{url} {own}");
         }
     }

@@ -16,7 +16,7 @@ use undrift::{
     desired::{DeclaredValues, Desired, declared_values},
     diagnostic::{DiagnosticStyle, Diagnostics, Severity, codes},
     manifest::{self, LoadEnvironment, Options, Trace, descriptions},
-    sandbox::{Conditions, Model, Seed},
+    sandbox::{Model, Seed, ServiceOptions},
     schema, yaml,
 };
 
@@ -265,7 +265,7 @@ fn seeds_are_read_or_refused() {
         let back = Seed::from_json(serde_json::to_value(&seed).unwrap());
         assert_eq!(back.ok().as_ref(), Some(&seed), "{text}");
         if accepted % 4 == 0 {
-            match Model::new(&seed, "a token of root", Conditions::default()) {
+            match Model::new(&seed, "a token of root", ServiceOptions::default()) {
                 Ok(_) => planted += 1,
                 Err(error) => assert!(!format!("{error:#}").contains(CANARY), "{error:#}"),
             }

@@ -17,9 +17,9 @@ use crate::access::{Memberships, OWNER, PresentedToken};
 use crate::answer::{Answer, ErrorResponse, Result, refuse_if};
 use crate::attributes::{AttributeTier, Edition};
 use crate::clock;
-use crate::closed::ClosedRoute;
+use crate::closed::ArchiveRule;
 use crate::params::Params;
-use crate::store::stored::{Stored, rows};
+use crate::store::stored::{Stored, query_rows};
 use crate::store::user::User;
 use crate::{ServiceState, settings::Rights};
 use undrift_release::Release;
@@ -32,12 +32,12 @@ pub(crate) type Segments = Vec<(&'static str, String)>;
 
 /// The parsed request of a call.
 #[derive(Default)]
-pub(crate) struct Input {
+pub(crate) struct ParsedRequest {
     pub(crate) method: Method,
     /// True if the operation changes data.
     pub(crate) is_write: bool,
-    /// The rule of archived projects for this operation; `None` if they allow it.
-    pub(crate) closed_route: Option<&'static ClosedRoute>,
+    /// The rule by which archived projects refuse this operation; `None` if they accept it.
+    pub(crate) archive_rule: Option<&'static ArchiveRule>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
     /// Scheme and host as the client used them, for addresses in answers.
@@ -47,7 +47,7 @@ pub(crate) struct Input {
     pub(crate) headers: HeaderMap,
 }
 
-impl Input {
+impl ParsedRequest {
     /// A POST with these parameters.
     pub(crate) fn post(params: Params) -> Self {
         Self { method: Method::POST, is_write: true, params, ..Self::default() }
@@ -55,9 +55,9 @@ impl Input {
 }
 
 impl Deref for Call<'_> {
-    type Target = Input;
+    type Target = ParsedRequest;
 
-    fn deref(&self) -> &Input {
+    fn deref(&self) -> &ParsedRequest {
         &self.input
     }
 }
@@ -68,12 +68,12 @@ pub(crate) struct Call<'a> {
     pub(crate) service: &'a ServiceState,
     pub(crate) caller: Option<User>,
     pub(crate) token: Option<PresentedToken>,
-    pub(crate) input: Input,
+    pub(crate) input: ParsedRequest,
     pub(crate) time: Timestamp,
     pub(crate) time_text: OnceCell<String>,
     pub(crate) memberships: OnceCell<Memberships>,
-    /// The caller's direct levels in the projects of a list, after they were read together.
-    pub(crate) list_levels: OnceCell<HashMap<i64, Option<i64>>>,
+    /// The caller's direct levels in the projects of a list, by project id; read by one query.
+    pub(crate) direct_level_cache: OnceCell<HashMap<i64, Option<i64>>>,
 }
 
 impl<'a> Call<'a> {
@@ -83,10 +83,10 @@ impl<'a> Call<'a> {
         db: &'a Connection,
         (caller, token): (Option<User>, Option<PresentedToken>),
         time: Timestamp,
-        input: Input,
+        input: ParsedRequest,
     ) -> Self {
-        let (time_text, memberships, list_levels) = Default::default();
-        Self { db, service, caller, token, input, time, time_text, memberships, list_levels }
+        let (time_text, memberships, direct_level_cache) = Default::default();
+        Self { db, service, caller, token, input, time, time_text, memberships, direct_level_cache }
     }
 }
 
@@ -97,7 +97,7 @@ impl Call<'_> {
     }
 
     /// The first column of the row of a result, if there is one.
-    pub(crate) fn query_optional<T: FromSql>(
+    pub(crate) fn query_optional_value<T: FromSql>(
         &self,
         sql: &str,
         values: impl Bound,
@@ -117,7 +117,7 @@ impl Call<'_> {
     where
         T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
     {
-        Ok(rows(self.db, sql, values)?)
+        Ok(query_rows(self.db, sql, values)?)
     }
 
     /// All rows of a result, each one JSON text.
@@ -182,7 +182,7 @@ impl Call<'_> {
 
     /// 128 random bits as hexadecimal digits.
     pub(crate) fn random_hex(&self) -> String {
-        self.service.chance.next_hex()
+        self.service.random.next_hex()
     }
 
     pub(crate) fn tier(&self) -> AttributeTier {
@@ -222,16 +222,17 @@ impl Call<'_> {
         self.segment(name).parse().map_err(|_| ErrorResponse::invalid(name))
     }
 
-    /// 412 if the call limits the last change of what it deletes, and there was a later one.
+    /// 412 if the object was changed after the time in the call's `If-Unmodified-Since`.
     pub(crate) fn check_unmodified(&self, changed_at: &str) -> Result<()> {
-        let latest_change = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
+        let unmodified_since = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
             let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
             Timestamp::try_from(time).ok().map(clock::format_time)
         });
-        // The limit has whole seconds, so a change within its second is not later.
-        refuse_if(latest_change.is_some_and(|bound| changed_at.get(..19) > bound.get(..19)), || {
-            ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
-        })
+        // The header has whole seconds, so a change within that second is not later.
+        refuse_if(
+            unmodified_since.is_some_and(|limit| changed_at.get(..19) > limit.get(..19)),
+            || ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"),
+        )
     }
 
     /// Removes a row, unless it was changed (`changed_at`) after the time in the call.

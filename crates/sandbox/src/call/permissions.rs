@@ -31,7 +31,7 @@ impl Call<'_> {
         if let Some(user) = &self.caller {
             let ids = projects.iter().map(|project| project.id);
             // Only lists call this function, and a call reads only one list.
-            let _ = self.list_levels.set(self.direct_levels(user.id, ids.collect())?);
+            let _ = self.direct_level_cache.set(self.direct_levels(user.id, ids.collect())?);
         }
         Ok(())
     }
@@ -54,7 +54,7 @@ impl Call<'_> {
 
     /// The direct level of a user in a project, if any.
     pub(crate) fn direct_level(&self, user: i64, project: i64) -> Result<Option<i64>> {
-        let levels = self.list_levels.get().filter(|_| self.is_caller(user));
+        let levels = self.direct_level_cache.get().filter(|_| self.is_caller(user));
         // A list also shows other projects: the upstreams of forks.
         match levels.and_then(|levels| levels.get(&project)) {
             Some(level) => Ok(*level),
@@ -71,8 +71,8 @@ impl Call<'_> {
         }
     }
 
-    /// The level of a user in a project: as its owner or a member, or through groups, which are
-    /// those above and the invited ones.
+    /// The level of a user in a project: as owner or direct member, or as a member of a group above or of
+    /// an invited group.
     pub(crate) fn level_of(&self, user: i64, project: &Project) -> Result<i64> {
         if project.namespace.owner_id == Some(user) {
             return Ok(OWNER);
@@ -95,34 +95,35 @@ impl Call<'_> {
              WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
         let invitations =
             self.query_rows::<(i64, String)>(sql, params![project.id, self.today()])?;
-        let levels =
-            invitations.iter().map(|(cap, group)| memberships.level_in_namespace(group).min(*cap));
+        let levels = invitations
+            .iter()
+            .map(|(cap, traversal)| memberships.level_in_namespace(traversal).min(*cap));
         Ok(levels.fold(best_level, i64::max))
     }
 
-    /// True if the caller needs no level to see objects with this visibility.
-    fn is_open(&self, visibility: &str) -> bool {
+    /// True if the caller can see objects with this visibility without any level in them.
+    fn is_visible_without_level(&self, visibility: &str) -> bool {
         visibility == "public" || visibility == "internal" && self.caller.is_some()
     }
 
     /// True if the caller may see a project.
-    pub(crate) fn sees(&self, project: &Project) -> Result<bool> {
-        Ok(self.is_open(&project.visibility) || self.level_in(project)? >= GUEST)
+    pub(crate) fn may_see(&self, project: &Project) -> Result<bool> {
+        Ok(self.is_visible_without_level(&project.visibility) || self.level_in(project)? >= GUEST)
     }
 
     /// A project by id or path that the caller may see; else 404.
     pub(crate) fn visible_project(&self, reference: &str) -> Result<Project> {
         match Project::by_reference(self.db, reference)? {
-            Some(project) if self.sees(&project)? => Ok(project),
+            Some(project) if self.may_see(&project)? => Ok(project),
             Some(_) => Err(ErrorResponse::not_found("Project")),
-            None => self.moved_project(reference),
+            None => self.find_moved_project(reference),
         }
     }
 
-    /// The answer for the former path of a project.
-    fn moved_project(&self, path: &str) -> Result<Project> {
+    /// Handles the former path of a project: returns the project, or fails with a redirect or a refusal.
+    fn find_moved_project(&self, path: &str) -> Result<Project> {
         let project = match Project::by_former_path(self.db, path)? {
-            Some(project) if self.sees(&project)? => project,
+            Some(project) if self.may_see(&project)? => project,
             _ => return Err(ErrorResponse::not_found("Project")),
         };
         if self.service.profile.former_paths_answer {
@@ -141,16 +142,16 @@ impl Call<'_> {
         if let Some(segment) = segments.get_mut(4) {
             *segment = &id;
         }
-        let mark = if query.is_empty() { "" } else { "?" };
+        let query_separator = if query.is_empty() { "" } else { "?" };
         Err(ErrorResponse::redirect(format!(
-            "{}{}{mark}{query}",
+            "{}{}{query_separator}{query}",
             self.base_url,
             segments.join("/")
         )))
     }
 
-    /// True if the caller may use a feature with this access level. In a private project this needs
-    /// a reporter.
+    /// True if the caller may use a feature. `access_level` is the name of the attribute with its access
+    /// level. In a private project the caller must be at least a reporter.
     pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool> {
         let level = self.level_in(project)?;
         let is_open = project.visibility != "private";
@@ -162,7 +163,7 @@ impl Call<'_> {
         })
     }
 
-    /// True if the access levels of all these features of a project are `disabled`.
+    /// True if all these features of a project are disabled, named by the attributes with their levels.
     pub(crate) fn are_features_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
         let mut levels = features.iter().map(|name| attributes.get(*name));
@@ -205,9 +206,9 @@ impl Call<'_> {
     }
 
     /// 403 if the project is archived and archived projects refuse this route.
-    pub(crate) fn check_open(&self, project: &Project) -> Result<()> {
-        match self.closed_route {
-            Some(closed) if self.is_archived(project)? => Err(closed.refusal()),
+    pub(crate) fn check_archive_rule(&self, project: &Project) -> Result<()> {
+        match self.archive_rule {
+            Some(rule) if self.is_archived(project)? => Err(rule.error()),
             _ => Ok(()),
         }
     }
@@ -216,7 +217,7 @@ impl Call<'_> {
     pub(crate) fn project_with(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
         refuse_if(self.level_in(&project)? < level, ErrorResponse::forbidden)?;
-        self.check_open(&project).map(|()| project)
+        self.check_archive_rule(&project).map(|()| project)
     }
 
     /// As [`Call::project_as`], for changes that archived projects accept, except in one dialect.
@@ -231,10 +232,10 @@ impl Call<'_> {
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         let is_read_only = project.archived && self.service.profile.archived_read_only;
         refuse_if(is_read_only, ErrorResponse::forbidden)?;
-        self.check_open(project)
+        self.check_archive_rule(project)
     }
 
-    /// The answer for a feature above the tier.
+    /// Refuses a feature above the service's tier: 404, or 403 in one dialect.
     pub(crate) fn require_tier(&self, min_tier: AttributeTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.service.profile.unlicensed_forbidden;
@@ -242,8 +243,8 @@ impl Call<'_> {
         })
     }
 
-    /// The answer for removing the last owner.
-    pub(crate) fn last_owner_refusal(&self) -> ErrorResponse {
+    /// The error for removing the last owner: 403, or 400 in one dialect.
+    pub(crate) fn last_owner_error(&self) -> ErrorResponse {
         if self.service.profile.last_owner_bad_request {
             return ErrorResponse::bad_request("the last owner cannot be removed");
         }
@@ -260,14 +261,14 @@ impl Call<'_> {
     }
 
     /// True if the caller may see a group.
-    pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool> {
-        Ok(self.is_open(&group.visibility) || self.level_in_group(group)? > 0)
+    pub(crate) fn may_see_group(&self, group: &Namespace) -> Result<bool> {
+        Ok(self.is_visible_without_level(&group.visibility) || self.level_in_group(group)? > 0)
     }
 
     /// A group by id or path that the caller may see; else 404.
     pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace> {
         match Namespace::by_reference(self.db, reference)? {
-            Some(group) if group.is_group() && self.sees_group(&group)? => Ok(group),
+            Some(group) if group.is_group() && self.may_see_group(&group)? => Ok(group),
             _ => Err(ErrorResponse::not_found("Group")),
         }
     }

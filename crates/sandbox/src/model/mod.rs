@@ -1,7 +1,7 @@
 //! The service without a network: requests and answers are values.
 //!
 //! It is for simulations that start from one [`Image`] thousands of times. Time and randomness come
-//! from the [`Conditions`], so the same calls under the same conditions get the same bytes.
+//! from the [`ServiceOptions`], so the same calls with the same options get the same bytes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::store::{Store, dump, image};
 use super::{
-    AttributeTier, Conditions, DataLocation, Seed, ServiceState, StartError, dispatch, seeding,
+    AttributeTier, DataLocation, Seed, ServiceOptions, ServiceState, StartError, dispatch, seeding,
 };
 use undrift_release::Release;
 
@@ -30,11 +30,11 @@ pub struct Image {
 }
 
 impl Image {
-    /// Applies the conditions of another start. The release is never lowered.
-    fn adjust_conditions(&self, conditions: Conditions) -> Conditions {
-        let profile = conditions.profile;
+    /// The options for a start on this data: the release is at least that of the data.
+    fn adjust_options(&self, options: ServiceOptions) -> ServiceOptions {
+        let profile = options.profile;
         let release = self.release.max(profile.release);
-        Conditions { profile: profile.with_release(release), ..conditions }
+        ServiceOptions { profile: profile.with_release(release), ..options }
     }
 }
 
@@ -44,14 +44,14 @@ impl Model {
     /// # Errors
     ///
     /// If the seed contradicts itself or the rules of the service, or SQLite fails.
-    pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
+    pub fn new(seed: &Seed, token: &str, options: ServiceOptions) -> Result<Self, StartError> {
         let store = Store::open(&DataLocation::Memory, false)?;
         let profile = match seed.release {
-            Some(release) => conditions.profile.with_release(release),
-            None => conditions.profile,
+            Some(release) => options.profile.with_release(release),
+            None => options.profile,
         };
-        let conditions = Conditions { profile, ..conditions };
-        let service = ServiceState::new(store, seed.tier.unwrap_or_default(), conditions);
+        let options = ServiceOptions { profile, ..options };
+        let service = ServiceState::new(store, seed.tier.unwrap_or_default(), options);
         service.store.write(|db: &_| {
             seeding::prepare(&service, db, Some(seed), token, &DataLocation::Memory)
         })?;
@@ -63,27 +63,24 @@ impl Model {
     /// # Errors
     ///
     /// If SQLite fails.
-    pub fn from_image(image: &Image, conditions: Conditions) -> rusqlite::Result<Self> {
+    pub fn from_image(image: &Image, options: ServiceOptions) -> rusqlite::Result<Self> {
         let store = Store::from_image(&image.content)?;
-        Ok(Self {
-            service: ServiceState::new(store, image.tier, image.adjust_conditions(conditions)),
-        })
+        Ok(Self { service: ServiceState::new(store, image.tier, image.adjust_options(options)) })
     }
 
-    /// Returns to an image, as if the service had just been started on that data. This takes
-    /// microseconds if the image is the last one that this model was started from, returned to, or
-    /// made.
+    /// Resets the data to an image, as if the service had just been started on it. This takes microseconds
+    /// if this model used the same image last: to start, to reset, or as the result of [`Self::image`].
     ///
     /// # Errors
     ///
     /// If SQLite fails.
-    pub fn reset(&mut self, image: &Image, conditions: Conditions) -> rusqlite::Result<()> {
+    pub fn reset(&mut self, image: &Image, options: ServiceOptions) -> rusqlite::Result<()> {
         self.service.store.restore(&image.content)?;
-        self.service.restart(image.tier, image.adjust_conditions(conditions));
+        self.service.restart(image.tier, image.adjust_options(options));
         Ok(())
     }
 
-    /// Its present data.
+    /// Copies its current data into an image.
     ///
     /// # Errors
     ///
@@ -96,7 +93,7 @@ impl Model {
     /// Answers a request like a running service. Its path begins with `/api/v4`; links in the
     /// answer begin with its `Host`, else with the host of its URL, else with `localhost`.
     pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let id = self.service.chance.next_hex();
+        let id = self.service.random.next_hex();
         let mut response = dispatch::answer(&self.service, request);
         // The clock has the same time during a whole call.
         dispatch::add_request_headers(response.headers_mut(), &id, Duration::ZERO);

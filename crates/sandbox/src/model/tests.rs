@@ -19,7 +19,7 @@ mod sample;
 
 const TOKEN: &str = "root-token";
 /// Possible values of a segment in a path, by the segment before it.
-const SEGMENTS: &[(&str, &[&str])] = &[
+const SEGMENT_VALUES: &[(&str, &[&str])] = &[
     ("branches", &["main", "next"]),
     ("files", &["a.txt", "b.txt"]),
     ("tags", &["v0", "v1", "v2"]),
@@ -51,7 +51,7 @@ const SEGMENTS: &[(&str, &[&str])] = &[
     ("ldap_group_links", &["KEY"]),
     ("saml_group_links", &["KEY"]),
 ];
-const OTHERS: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
+const OTHER_SEGMENT_VALUES: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
 
 fn seed() -> Seed {
     let merge_requests = json!([{"title": "Change", "notes": [{"body": "a comment"}]}]);
@@ -74,12 +74,12 @@ fn seed() -> Seed {
     Seed::from_json(seed).expect("a seed")
 }
 
-/// The same conditions each time; the clock advances an hour with each use.
-fn conditions() -> Conditions {
+/// The same options each time; the clock advances an hour with each use.
+fn conditions() -> ServiceOptions {
     conditions_at(Profile::default().release)
 }
 
-fn conditions_at(release: Release) -> Conditions {
+fn conditions_at(release: Release) -> ServiceOptions {
     let hours = AtomicI64::new(500_000);
     let clock = move || {
         Timestamp::from_second(hours.fetch_add(1, Ordering::Relaxed) * 3_600).expect("a time")
@@ -92,40 +92,40 @@ fn conditions_at(release: Release) -> Conditions {
         echoes_input: true,
         ..Profile::default().with_release(release)
     };
-    Conditions {
+    ServiceOptions {
         clock: Clock::new(clock),
-        chance: RandomSource::seeded(7),
+        random: RandomSource::seeded(7),
         profile,
-        ..Conditions::default()
+        ..ServiceOptions::default()
     }
 }
 
 /// A call of every route, in random order, with parameters that are mostly valid.
-fn round(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
+fn requests_of_all_routes(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
     let mut calls: Vec<_> = routes::all_routes()
-        .map(|(path, route)| call(random, host, &route.method, &path))
+        .map(|(path, route)| random_request(random, host, &route.method, &path))
         .collect();
     calls.shuffle(random);
     calls
 }
 
-fn call(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request<Bytes> {
+fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request<Bytes> {
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
-        let known = SEGMENTS
+        let values = SEGMENT_VALUES
             .iter()
-            .find(|(before, _)| segments.last() == Some(before))
-            .map_or(OTHERS, |(_, known)| known);
+            .find(|(previous_segment, _)| segments.last() == Some(previous_segment))
+            .map_or(OTHER_SEGMENT_VALUES, |(_, known)| known);
         segments.push(if segment.starts_with('{') {
-            known.choose(random).expect("a segment")
+            values.choose(random).expect("a segment")
         } else {
             segment
         });
     }
     let path = segments.join("/");
-    let parameters = parameters(random);
-    let head = *method == Method::GET && random.random_ratio(1, 10);
-    let method = if head { &Method::HEAD } else { method };
+    let parameters = random_parameters(random);
+    let is_head = *method == Method::GET && random.random_ratio(1, 10);
+    let method = if is_head { &Method::HEAD } else { method };
     let token = *[
         "root-token",
         "root-token",
@@ -166,7 +166,7 @@ fn call(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request
 }
 
 /// All parameters that any operation requires, sometimes with some left out.
-fn parameters(random: &mut StdRng) -> Map<String, Value> {
+fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
     let number = random.random_range(0..20);
     let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
     let mut all = json!({
@@ -182,29 +182,30 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "title": format!("title {number}"),
     });
     let mut all = all.as_object_mut().map(std::mem::take).unwrap_or_default();
-    let of_rules = json!({
+    let rule_parameters = json!({
         "external_url": format!("https://check-{number}.example"), "package_name_pattern": format!("p-{number}"), "package_type": "npm",
         "minimum_access_level_for_push": "owner", "repository_path_pattern": format!("acme/shop/{number}"),
         "target_project_id": random.random_range(1..4), "secret_push_protection_enabled": true, "enabled": true,
         "color": "#AABBCC", "approvals_required": 1, "external_wiki_url": "https://wiki.example", "webhook": "https://chat.example",
     });
-    all.extend(of_rules.as_object().cloned().unwrap_or_default());
-    let of_links = json!({
+    all.extend(rule_parameters.as_object().cloned().unwrap_or_default());
+    let link_parameters = json!({
         "provider": "KEY", "cn": "KEY", "saml_group_name": "KEY", "target_group_id": random.random_range(5..9),
         "base_access_level": level, "read_code": true, "deploy_access_levels": [{"access_level": 40}],
     });
-    all.extend(of_links.as_object().cloned().unwrap_or_default());
-    let share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];
-    let mut kept: Map<_, _> = all.into_iter().filter(|_| !random.random_bool(share)).collect();
-    if share < 0.5 {
-        kept.insert("body".to_owned(), format!("comment {number}").into());
-        kept.insert("cron_timezone".to_owned(), "UTC".into());
+    all.extend(link_parameters.as_object().cloned().unwrap_or_default());
+    let omitted_share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];
+    let mut chosen_parameters: Map<_, _> =
+        all.into_iter().filter(|_| !random.random_bool(omitted_share)).collect();
+    if omitted_share < 0.5 {
+        chosen_parameters.insert("body".to_owned(), format!("comment {number}").into());
+        chosen_parameters.insert("cron_timezone".to_owned(), "UTC".into());
     }
-    kept
+    chosen_parameters
 }
 
-/// The part of an answer that is compared: everything that does not come from the connection.
-fn told(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
+/// An answer as text, without the headers that differ between connections.
+fn comparable_text(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
     let headers =
         headers.iter().filter(|(name, _)| !["date", "x-runtime"].contains(&name.as_str()));
     let mut headers: Vec<String> =
@@ -215,54 +216,59 @@ fn told(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
 
 fn answer(model: &Model, request: &Request<Bytes>) -> String {
     let response = model.answer(request.clone());
-    told(response.status().as_u16(), response.headers(), response.body())
+    comparable_text(response.status().as_u16(), response.headers(), response.body())
 }
 
 #[test]
 fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     let is_whole = sample::is_whole();
-    let mut successes = std::collections::BTreeSet::new();
+    let mut successful_routes = std::collections::BTreeSet::new();
     for release in [Profile::default().release, OBSERVED_RELEASE] {
         let conditions = || conditions_at(release);
-        let new = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
-        let (mut one, image) = (new(), new().image().expect("an image"));
-        let own = one.image().expect("an image");
+        let new_model = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
+        let (mut model, image) = (new_model(), new_model().image().expect("an image"));
+        let own_image = model.image().expect("an image");
         for run in 0..if is_whole { 12 } else { 4 } {
-            one.reset(&own, conditions()).expect("reset");
-            let other = Model::from_image(&image, conditions()).expect("a model");
+            model.reset(&own_image, conditions()).expect("reset");
+            let copy = Model::from_image(&image, conditions()).expect("a model");
             let mut random = StdRng::seed_from_u64(run);
-            for request in
-                round(&mut random, "sandbox").into_iter().chain(round(&mut random, "sandbox"))
+            for request in requests_of_all_routes(&mut random, "sandbox")
+                .into_iter()
+                .chain(requests_of_all_routes(&mut random, "sandbox"))
             {
-                let told = answer(&one, &request);
-                assert_eq!(told, answer(&other, &request), "{request:?}");
-                assert!(!told.starts_with('5'), "{request:?}\n{told}");
-                if told.starts_with('2') {
+                let text = answer(&model, &request);
+                assert_eq!(text, answer(&copy, &request), "{request:?}");
+                assert!(!text.starts_with('5'), "{request:?}\n{text}");
+                if text.starts_with('2') {
                     let operation = routes::find(None, request.method(), request.uri().path())
                         .expect("a route")
                         .0;
-                    successes.insert(operation.number);
+                    successful_routes.insert(operation.number);
                 }
             }
-            assert!(one.dump().expect("a dump") == other.dump().expect("a dump"), "run {run}");
+            assert!(model.dump().expect("a dump") == copy.dump().expect("a dump"), "run {run}");
         }
     }
-    let all = routes::all_routes().count();
+    let route_count = routes::all_routes().count();
     // Some routes have conditions that chance does not meet.
-    let least = if is_whole { all * 3 / 5 } else { all / 2 };
-    assert!(successes.len() > least, "{} of {all} routes ever succeed", successes.len());
+    let min_successes = if is_whole { route_count * 3 / 5 } else { route_count / 2 };
+    assert!(
+        successful_routes.len() > min_successes,
+        "{} of {route_count} routes ever succeed",
+        successful_routes.len()
+    );
 }
 
 #[tokio::test]
 async fn a_service_that_listens_answers_as_the_model() {
-    let Conditions { profile, rate_limits, clock, chance } = conditions();
+    let ServiceOptions { profile, rate_limits, clock, random } = conditions();
     let config = SandboxConfig {
         seed: Some(seed()),
         token: Some(TOKEN.to_owned()),
         profile,
         rate_limits,
         clock,
-        chance,
+        random,
         ..SandboxConfig::default()
     };
     let running = start(config).await.expect("it starts");
@@ -274,7 +280,7 @@ async fn a_service_that_listens_answers_as_the_model() {
         .build()
         .expect("a client");
     let host = running.addr().to_string();
-    for request in round(&mut StdRng::seed_from_u64(1), &host) {
+    for request in requests_of_all_routes(&mut StdRng::seed_from_u64(1), &host) {
         let url = format!("{}{}", running.url(), request.uri());
         let sent = client
             .request(request.method().clone(), url)
@@ -282,7 +288,7 @@ async fn a_service_that_listens_answers_as_the_model() {
             .body(request.body().clone());
         let response = sent.send().await.expect("an answer");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let told = told(status, &headers, &response.bytes().await.expect("a body"));
-        assert_eq!(told, answer(&model, &request), "{request:?}");
+        let text = comparable_text(status, &headers, &response.bytes().await.expect("a body"));
+        assert_eq!(text, answer(&model, &request), "{request:?}");
     }
 }

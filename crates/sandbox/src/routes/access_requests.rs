@@ -5,15 +5,15 @@ use super::members::{self, Member};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
-    &[REQUESTS, Collection { path: "/groups/{id}/access_requests", ..REQUESTS }];
+    &[ACCESS_REQUESTS, Collection { path: "/groups/{id}/access_requests", ..ACCESS_REQUESTS }];
 
 /// Callers who can manage members list the requests. They and the requesting user can remove one.
-const REQUESTS: Collection = Collection {
-    entry: USER_ID,
-    key: REQUESTER,
-    fields: &[RowField::new(REQUESTER, Form::Named(ReferencedRow::User))],
-    is_shown: false,
-    is_edited: false,
+const ACCESS_REQUESTS: Collection = Collection {
+    entry_segment: USER_ID,
+    answer_key: REQUESTER,
+    fields: &[RowField::new(REQUESTER, FieldType::Named(ReferencedType::User))],
+    has_show: false,
+    has_update: false,
     scope: |_, call| {
         let scope = GroupOrProject::from_call(call, [0, 0])?;
         if call.method == Method::GET {
@@ -31,7 +31,7 @@ const REQUESTS: Collection = Collection {
     complete: complete_request,
     check_removal: |_, _| Ok(()),
     json: |call, request| {
-        let user = User::by_any(call.db, request.value(REQUESTER).as_i64())?;
+        let user = User::by_optional_id(call.db, request.value(REQUESTER).as_i64())?;
         let mut body = user.ok_or_else(ErrorResponse::no_record)?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
@@ -39,7 +39,7 @@ const REQUESTS: Collection = Collection {
     ..Collection::new("/projects/{id}/access_requests")
 };
 
-pub(super) const ROUTES: &[Route] = &[REQUESTS.route(
+pub(super) const ROUTES: &[Route] = &[ACCESS_REQUESTS.route(
     Method::PUT,
     "/{holder}/access_requests/{user_id}/approve",
     Verb::Custom(approve),
@@ -51,12 +51,12 @@ const REQUESTER: &str = "asker_id";
 
 /// 403 unless the caller manages members here.
 fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
-    refuse_if(scope.level(call)? < scope.manager_level(), ErrorResponse::forbidden)
+    refuse_if(scope.level(call)? < scope.level_to_manage_members(), ErrorResponse::forbidden)
 }
 
 fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
     let user = call.user()?;
-    let is_open = match call.scope {
+    let accepts_requests = match call.scope {
         GroupOrProject::Group(group) => {
             GROUP_SETTINGS.is_on(call.db, group.id, "request_access_enabled")?
         }
@@ -64,17 +64,17 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
             project.attributes(call.db)?.get("request_access_enabled") == Some(&Value::Bool(true))
         }
     };
-    refuse_if(!is_open, ErrorResponse::forbidden)?;
+    refuse_if(!accepts_requests, ErrorResponse::forbidden)?;
     let is_member = call.level()? > 0 || Member::find_direct(call, call.scope, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
     request.set(REQUESTER, user.id);
     refuse_if(call.stored_rows()?.iter().any(|other| other.value(REQUESTER) == user.id), || {
-        ErrorResponse::model(USER_ID, "already exists in source")
+        ErrorResponse::field(USER_ID, "already exists in source")
     })
 }
 
-/// Makes the user a developer, or gives the level in the call. For a level that does not exist the
-/// answer looks the same, but nothing is stored.
+/// Makes the user a member, with the level in the call or as a developer. For a level that does not exist
+/// the answer looks the same, but nothing is stored.
 fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let scope = call.scope;
     check_manager(call, scope)?;
@@ -89,11 +89,11 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
         return Answer::created(&body);
     }
     let level = if level.is_some() { terms::requested_level(call, scope)? } else { DEVELOPER };
-    REQUESTS.rows.remove(call, &request)?;
+    ACCESS_REQUESTS.table.remove(call, &request)?;
     Answer::created(&add_requester(call, scope, user, level)?)
 }
 
-/// Adds a member; the answer is the form that everybody sees.
+/// Adds a member, and returns the form of it that everybody sees.
 fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, &Terms::with_level(level), call.caller.as_ref())?;
     Ok(remove_members(Member::require_direct(call, scope, user)?.json(call)?, &["email"]))

@@ -9,30 +9,30 @@ use super::prelude::*;
 use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/users", users),
-    get("/projects/{id}/starrers", starrers),
-    get("/projects/{id}/transfer_locations", transfer_locations),
+    get("/projects/{id}/users", list_users),
+    get("/projects/{id}/starrers", list_starrers),
+    get("/projects/{id}/transfer_locations", list_transfer_locations),
     post("/projects/{id}/star", |call| set_star(call, true)),
     post("/projects/{id}/unstar", |call| set_star(call, false)),
-    post("/projects/{id}/uploads", upload),
-    post("/projects/{id}/housekeeping", housekeeping),
-    get("/projects/{id}/storage", storage),
-    get("/projects/{id}/security_settings", security_settings),
+    post("/projects/{id}/uploads", upload_file),
+    post("/projects/{id}/housekeeping", start_housekeeping),
+    get("/projects/{id}/storage", show_storage),
+    get("/projects/{id}/security_settings", show_security_settings),
     put("/projects/{id}/security_settings", change_security_settings),
 ];
 
 const IMAGE_EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"];
 
-fn users(call: &Call<'_>) -> Result<Answer> {
+fn list_users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let skipped = call.params.integers("skip_users")?.unwrap_or_default();
-    let mut users = members::users(call, &GroupOrProject::Project(Box::new(project)))?;
-    users.retain(|user| user.is_named(&search) && !skipped.contains(&user.id));
+    let skipped_ids = call.params.integers("skip_users")?.unwrap_or_default();
+    let mut users = members::list_users(call, &GroupOrProject::Project(Box::new(project)))?;
+    users.retain(|user| user.is_named(&search) && !skipped_ids.contains(&user.id));
     page::list(call, users.iter().map(|user| user.brief(call)))
 }
 
-fn starrers(call: &Call<'_>) -> Result<Answer> {
+fn list_starrers(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let clauses =
@@ -51,12 +51,12 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The groups to which the caller may move the project.
-fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
+fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// The groups in which the caller has a level and that `accepts` admits, filtered by `search`
+/// Answers the groups that `accepts` admits and in which the caller has this level, filtered by `search`
 /// (reference 1, 2.11).
 pub(super) fn list_locations(
     call: &Call<'_>,
@@ -69,23 +69,23 @@ pub(super) fn list_locations(
         Ok(accepts(group)
             && group.name.to_lowercase().contains(&search)
             && call.level_in_group(group)? >= level
-            && call.sees_group(group)?)
+            && call.may_see_group(group)?)
     })?;
     page::list_objects(call, &shown_groups, |group| Ok(location_json(call, group)))
 }
 
 /// A group in a list of locations.
 pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
-    let mut body = group.members("id web_url name avatar_url full_name full_path");
+    let mut body = group.json_columns("id web_url name avatar_url full_name full_path");
     body["web_url"] = group.web_url(&call.base_url).into();
     body
 }
 
-/// 304 if nothing changed.
+/// Stars or unstars a project; 304 if that changes nothing.
 fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?.id;
-    let changed = if is_starred {
+    let changed_rows = if is_starred {
         call.execute(
             "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
             params![project, user, call.time_text()],
@@ -93,7 +93,7 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     } else {
         call.execute("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
     };
-    if changed == 0 {
+    if changed_rows == 0 {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
     let answers_ok = call.service.profile.star_answers_ok;
@@ -101,7 +101,7 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     projects::project_answer(call, status, project, Extras::default())
 }
 
-fn upload(call: &Call<'_>) -> Result<Answer> {
+fn upload_file(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.project()?;
     let Some(file) = call.params.file("file") else {
@@ -124,14 +124,14 @@ fn upload(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// There is no repository to clean, so housekeeping only refuses a second call within the lease.
-fn housekeeping(call: &Call<'_>) -> Result<Answer> {
+/// Takes the lease of housekeeping, and refuses a second call during it. There is no repository to clean.
+fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.allowed_text("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
-    let is_free = call.acquire_lease(&lease, call.service.profile.housekeeping_lease)?;
-    refuse_if(!is_free, || {
+    let has_lease = call.acquire_lease(&lease, call.service.profile.housekeeping_lease)?;
+    refuse_if(!has_lease, || {
         let text =
             "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
         ErrorResponse::conflict(text)
@@ -144,7 +144,7 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The storage of the repository, for administrators.
-fn storage(call: &Call<'_>) -> Result<Answer> {
+fn show_storage(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let project = call.project()?;
     let name = format!("{:x}", Sha256::digest(project.id.to_string()));
@@ -161,17 +161,18 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 fn security_project(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let min_level = if call.is_write { MAINTAINER } else { DEVELOPER };
-    let project = call.project_as(min_level).map_err(ErrorResponse::without_403)?;
+    let project = call.project_as(min_level).map_err(ErrorResponse::forbidden_as_unauthorized)?;
     call.require_tier(AttributeTier::Ultimate).map(|()| project)
 }
 
 /// The only security setting that can be changed, by its newer and its older name.
-const PUSH_PROTECTION: [&str; 2] =
+const PUSH_PROTECTION_NAMES: [&str; 2] =
     ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
 
-fn security_settings(call: &Call<'_>) -> Result<Answer> {
+fn show_security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = security_project(call)?;
-    let protects = project.attributes(call.db)?.remove(PUSH_PROTECTION[0]) == Some(true.into());
+    let is_push_protected =
+        project.attributes(call.db)?.remove(PUSH_PROTECTION_NAMES[0]) == Some(true.into());
     let mut body = json!({
         "project_id": project.id,
         "created_at": project.created_at,
@@ -183,7 +184,7 @@ fn security_settings(call: &Call<'_>) -> Result<Answer> {
         "continuous_vulnerability_scans_enabled": false,
         "container_scanning_for_registry_enabled": false,
     });
-    body[PUSH_PROTECTION[usize::from(!call.is_at_least(17, 11))]] = protects.into();
+    body[PUSH_PROTECTION_NAMES[usize::from(!call.is_at_least(17, 11))]] = is_push_protected.into();
     if call.release() >= OBSERVED_RELEASE {
         body["validity_checks_enabled"] = false.into();
         body["license_configuration_source"] = "sbom".into();
@@ -193,14 +194,14 @@ fn security_settings(call: &Call<'_>) -> Result<Answer> {
 
 fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = security_project(call)?;
-    let name = PUSH_PROTECTION[usize::from(!call.is_at_least(17, 11))];
+    let name = PUSH_PROTECTION_NAMES[usize::from(!call.is_at_least(17, 11))];
     call.params.require_any(&[name])?;
-    if let Some(protects) = call.params.flag(name)? {
+    if let Some(is_push_protected) = call.params.flag(name)? {
         let mut attributes = project.attributes(call.db)?;
-        for name in PUSH_PROTECTION {
-            attributes.insert(name.to_owned(), protects.into());
+        for name in PUSH_PROTECTION_NAMES {
+            attributes.insert(name.to_owned(), is_push_protected.into());
         }
         project.save_attributes(call.db, &attributes, call.time_text())?;
     }
-    security_settings(call)
+    show_security_settings(call)
 }

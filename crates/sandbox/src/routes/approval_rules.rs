@@ -8,20 +8,26 @@ use super::approvals::{RULES_LOCK, is_locked, readable_project, writable_project
 use super::prelude::*;
 use super::{groups, protected_branches};
 
-pub(super) const COLLECTIONS: &[Collection] = &[RULES];
+pub(super) const COLLECTIONS: &[Collection] = &[APPROVAL_RULES];
 
-const RULES: Collection = Collection {
-    entry: "rule_id",
-    required: &["name", REQUIRED],
+const APPROVAL_RULES: Collection = Collection {
+    entry_segment: "rule_id",
+    required_params: &["name", APPROVALS_REQUIRED],
     fields: &[
         RowField {
             is_create_only: true,
-            ..RowField::new(TYPE, Form::Word(&[REGULAR, ANY_APPROVER, REPORT]))
+            ..RowField::new(
+                RULE_TYPE,
+                FieldType::Word(&[REGULAR_RULE, ANY_APPROVER, REPORT_APPROVER]),
+            )
         },
-        RowField { is_create_only: true, ..RowField::new(REPORT_TYPE, Form::Word(REPORT_TYPES)) },
-        RowField::new("name", Form::Text),
-        RowField::new(REQUIRED, Form::Integer),
-        RowField::new(ALL_BRANCHES, Form::Flag),
+        RowField {
+            is_create_only: true,
+            ..RowField::new(REPORT_TYPE, FieldType::Word(REPORT_TYPES))
+        },
+        RowField::new("name", FieldType::Text),
+        RowField::new(APPROVALS_REQUIRED, FieldType::Integer),
+        RowField::new(ALL_BRANCHES, FieldType::Flag),
     ],
     scope: |_, call| {
         let project = if call.is_write { writable_project(call)? } else { readable_project(call)? };
@@ -33,11 +39,13 @@ const RULES: Collection = Collection {
     complete,
     // The rule for any approver comes first, the rules for reports last.
     filter: |_, rules| {
-        rules.sort_by_key(|rule| (rule.text(TYPE) != ANY_APPROVER, rule.text(TYPE) == REPORT));
+        rules.sort_by_key(|rule| {
+            (rule.text(RULE_TYPE) != ANY_APPROVER, rule.text(RULE_TYPE) == REPORT_APPROVER)
+        });
         Ok(())
     },
     // Only writing operations check that the id is a number.
-    find: |call| match call.segment_id(call.collection.entry) {
+    find: |call| match call.segment_id(call.collection.entry_segment) {
         Err(failure) if call.is_write => Err(failure),
         Err(_) => Err(ErrorResponse::no_record()),
         Ok(_) => call.find_in(call.stored_rows()?),
@@ -46,22 +54,22 @@ const RULES: Collection = Collection {
     ..Collection::new("/projects/{id}/approval_rules")
 };
 
-const TYPE: &str = "rule_type";
+const RULE_TYPE: &str = "rule_type";
 const REPORT_TYPE: &str = "report_type";
 const USERS: &str = "users";
 const GROUPS: &str = "groups";
-const BRANCHES: &str = "protected_branch_ids";
+const BRANCH_IDS: &str = "protected_branch_ids";
 /// The type of a rule that everybody can fulfil.
 const ANY_APPROVER: &str = "any_approver";
-const REGULAR: &str = "regular";
+const REGULAR_RULE: &str = "regular";
 /// A reserved name, which no stored rule has.
 const LICENSE_RULE: &str = "License-Check";
-const REPORT: &str = "report_approver";
+const REPORT_APPROVER: &str = "report_approver";
 /// The names of rules for reports. Before release 18.9 the name makes a rule one for reports.
 const REPORT_RULES: [(&str, &str); 2] =
     [(LICENSE_RULE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
 const REPORT_TYPES: &[&str] = &["license_scanning", "code_coverage"];
-const REQUIRED: &str = "approvals_required";
+const APPROVALS_REQUIRED: &str = "approvals_required";
 const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
 const MAX_APPROVALS: i64 = 100;
 const MAX_NAME_LENGTH: usize = 1_024;
@@ -82,38 +90,39 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     let (mut groups, mut has_hidden_groups) = (Vec::new(), false);
     for id in stored_ids(rule, GROUPS) {
         match Namespace::by_id(call.db, id)? {
-            Some(group) if call.sees_group(&group)? => {
+            Some(group) if call.may_see_group(&group)? => {
                 groups.push(groups::brief_json(call, &group)?);
             }
             Some(_) => has_hidden_groups = true,
             None => {}
         }
     }
-    let branch_ids = stored_ids(rule, BRANCHES);
-    let is_for_all = rule.is_set(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::all(call, call.scope.holder())?
+    let branch_ids = stored_ids(rule, BRANCH_IDS);
+    let is_for_all_branches = rule.is_true(ALL_BRANCHES);
+    let branches: Vec<Value> = Protection::list_in(call, call.scope.holder())?
         .iter()
-        .filter(|protection| is_for_all || branch_ids.contains(&protection.id))
+        .filter(|protection| is_for_all_branches || branch_ids.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
         .collect::<Result<_, _>>()?;
     let mut body = json!({
         "id": rule.id,
         "name": rule.text("name"),
-        "rule_type": rule.value(TYPE),
-        "eligible_approvers": users(call, &eligible_approvers(call, rule)?)?,
-        "approvals_required": rule.value(REQUIRED),
-        "users": users(call, &stored_ids(rule, USERS))?,
+        "rule_type": rule.value(RULE_TYPE),
+        "eligible_approvers": users_json(call, &eligible_approvers(call, rule)?)?,
+        "approvals_required": rule.value(APPROVALS_REQUIRED),
+        "users": users_json(call, &stored_ids(rule, USERS))?,
         "groups": groups,
         "contains_hidden_groups": has_hidden_groups,
         "protected_branches": branches,
-        "applies_to_all_protected_branches": is_for_all,
+        "applies_to_all_protected_branches": is_for_all_branches,
     });
-    let is_typed = rule.text(TYPE) == REPORT || call.release() >= OBSERVED_RELEASE;
-    set_if(&mut body, is_typed, REPORT_TYPE, rule.value(REPORT_TYPE));
+    let shows_report_type =
+        rule.text(RULE_TYPE) == REPORT_APPROVER || call.release() >= OBSERVED_RELEASE;
+    set_if(&mut body, shows_report_type, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
 
-fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
+fn users_json(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
     let mut shown_users = Vec::new();
     for id in ids {
         shown_users.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
@@ -121,40 +130,40 @@ fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
     Ok(shown_users)
 }
 
-/// The users of a rule and the members of its groups, as far as they are active.
+/// The active users of a rule, and the active members of its groups.
 fn eligible_approvers(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let list = |name| Value::from(stored_ids(rule, name)).to_string();
+    let ids_json = |name| Value::from(stored_ids(rule, name)).to_string();
     let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                  AND m.group_id IN (SELECT value FROM json_each(?2))))
          ORDER BY u.id";
-    call.query_column(sql, [&list(USERS), &list(GROUPS), call.today()])
+    call.query_column(sql, [&ids_json(USERS), &ids_json(GROUPS), call.today()])
 }
 
-/// A list of ids; null is an empty list here.
-fn sent_id_list(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
-    let empty = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
-    Ok(call.params.integers(name)?.or(empty))
+/// Reads a list of ids; null is an empty list here.
+fn read_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
+    let null_ids = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
+    Ok(call.params.integers(name)?.or(null_ids))
 }
 
-/// A list of ids under either of two names.
-fn sent_ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
-    let [first_ids, second_ids] = [sent_id_list(call, names[0])?, sent_id_list(call, names[1])?];
+/// Reads a list of ids from two parameters.
+fn read_ids_by_any_name(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
+    let [first_ids, second_ids] = [read_ids(call, names[0])?, read_ids(call, names[1])?];
     Ok(match (first_ids, second_ids) {
         (None, None) => None,
-        (one, other) => Some([one.unwrap_or_default(), other.unwrap_or_default()].concat()),
+        (ids, other_ids) => Some([ids.unwrap_or_default(), other_ids.unwrap_or_default()].concat()),
     })
 }
 
-/// The users in a call, by id and by name, who are members of the project in any way.
+/// Reads the users from a call, by id and by name. Only direct and inherited members of the project count.
 fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let ids_by_id = sent_ids(call, ["user_ids", "users"])?;
+    let requested_ids = read_ids_by_any_name(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
-    if ids_by_id.is_none() && names.is_none() {
+    if requested_ids.is_none() && names.is_none() {
         return Ok(None);
     }
-    let mut user_ids = ids_by_id.unwrap_or_default();
+    let mut user_ids = requested_ids.unwrap_or_default();
     for name in names.unwrap_or_default() {
         user_ids.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
@@ -165,21 +174,23 @@ fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>
 }
 
 /// True if there is a group that the caller sees.
-fn is_visible_group(call: &Call<'_>, id: i64) -> Result<bool> {
+fn may_see_group_with_id(call: &Call<'_>, id: i64) -> Result<bool> {
     let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
-    group.map_or(Ok(false), |group| call.sees_group(&group))
+    group.map_or(Ok(false), |group| call.may_see_group(&group))
 }
 
 /// The groups in a call that the caller sees.
 fn requested_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
-    let Some(group_ids) = sent_ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    try_filter(group_ids, |id| is_visible_group(call, *id)).map(Some)
+    let Some(group_ids) = read_ids_by_any_name(call, ["group_ids", "groups"])? else {
+        return Ok(None);
+    };
+    try_filter(group_ids, |id| may_see_group_with_id(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
 fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
-    let Some(mut branch_ids) = sent_id_list(call, "protected_branch_ids")? else { return Ok(None) };
-    let protections = Protection::all(call, Holder::Project(project.id))?;
+    let Some(mut branch_ids) = read_ids(call, "protected_branch_ids")? else { return Ok(None) };
+    let protections = Protection::list_in(call, Holder::Project(project.id))?;
     branch_ids.retain(|id| protections.iter().any(|branch| branch.id == *id));
     Ok(Some(branch_ids))
 }
@@ -192,7 +203,7 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
         rule.set(ALL_BRANCHES, false);
     }
     if let Some(branches) = requested_branches(call, project)? {
-        set_ids(rule, BRANCHES, branches);
+        set_ids(rule, BRANCH_IDS, branches);
     }
     if rule.id == 0 {
         complete_type(call, rule)?;
@@ -207,30 +218,35 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     check(rule, &call.stored_rows()?)
 }
 
-/// The groups that stay although the call does not name them: those that the caller does not see,
-/// unless the call removes hidden groups.
+/// The stored groups that the caller does not see. They stay in the rule, unless the call removes hidden
+/// groups.
 fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let is_removed = call.params.is_set("remove_hidden_groups")?;
-    try_filter(stored_ids(rule, GROUPS), |id| Ok(!is_removed && !is_visible_group(call, *id)?))
+    let removes_hidden_groups = call.params.is_true("remove_hidden_groups")?;
+    try_filter(stored_ids(rule, GROUPS), |id| {
+        Ok(!removes_hidden_groups && !may_see_group_with_id(call, *id)?)
+    })
 }
 
-/// The type of a new rule. A rule without users and groups is for any approver, unless the call
-/// contains a type. Before release 18.9, usernames in the call are not considered here.
+/// Sets the type of a new rule. Unless the call contains a type, a rule without users and groups is for any
+/// approver. Before release 18.9, usernames in the call are not considered here.
 fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let is_before_observed = call.release() < OBSERVED_RELEASE;
     let report_rule =
         REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
     let has_usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
-    let has_ids =
-        |names| Ok::<_, ErrorResponse>(sent_ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
+    let has_ids = |names| {
+        Ok::<_, ErrorResponse>(
+            read_ids_by_any_name(call, names)?.is_some_and(|ids| !ids.is_empty()),
+        )
+    };
     let has_approvers = has_usernames && !is_before_observed
         || has_ids(["user_ids", "users"])?
         || has_ids(["group_ids", "groups"])?;
-    let default_type = if has_approvers { REGULAR } else { ANY_APPROVER };
-    if rule.text(TYPE).is_empty() {
-        rule.set(TYPE, report_rule.map_or(default_type, |_| REPORT));
+    let default_type = if has_approvers { REGULAR_RULE } else { ANY_APPROVER };
+    if rule.text(RULE_TYPE).is_empty() {
+        rule.set(RULE_TYPE, report_rule.map_or(default_type, |_| REPORT_APPROVER));
     }
-    if rule.text(TYPE) != REPORT {
+    if rule.text(RULE_TYPE) != REPORT_APPROVER {
         rule.settings.remove(REPORT_TYPE);
     } else if let (Some((_, report)), Value::Null) = (report_rule, rule.value(REPORT_TYPE)) {
         rule.set(REPORT_TYPE, *report);
@@ -238,29 +254,30 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// 400 with all faults of a rule.
+/// 400 with all errors of a rule.
 fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
-    let (kind, rule_name) = (rule.text(TYPE), rule.text("name"));
-    let mut others =
-        stored_rules.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
-    let is_taken = others.clone().any(|other| other.text("name") == rule_name);
-    let has_other_any_rule = kind == ANY_APPROVER && others.next().is_some();
+    let (rule_type, rule_name) = (rule.text(RULE_TYPE), rule.text("name"));
+    let mut same_type_rules = stored_rules
+        .iter()
+        .filter(|other| other.id != rule.id && other.text(RULE_TYPE) == rule_type);
+    let is_taken = same_type_rules.clone().any(|other| other.text("name") == rule_name);
+    let has_other_any_rule = rule_type == ANY_APPROVER && same_type_rules.next().is_some();
     let reserved_rule =
         REPORT_RULES.iter().find(|(name, _)| *name == rule_name && *name != LICENSE_RULE);
-    let name_fault = match reserved_rule {
+    let name_error = match reserved_rule {
         _ if rule_name.trim().is_empty() => Some("can't be blank".to_owned()),
         _ if rule_name.chars().count() > MAX_NAME_LENGTH => {
             Some(format!("is too long (maximum is {MAX_NAME_LENGTH} characters)"))
         }
         _ if is_taken => Some("has already been taken".to_owned()),
-        Some((name, report)) if kind == REGULAR => {
+        Some((name, report)) if rule_type == REGULAR_RULE => {
             Some(format!("{name} is reserved for {report} report type"))
         }
         _ => None,
     };
-    let required_fault = number_fault(rule.value(REQUIRED).as_i64(), MAX_APPROVALS);
-    let report_fault = match rule.text(REPORT_TYPE) {
-        _ if kind != REPORT => None,
+    let required_error = number_error(rule.value(APPROVALS_REQUIRED).as_i64(), MAX_APPROVALS);
+    let report_error = match rule.text(REPORT_TYPE) {
+        _ if rule_type != REPORT_APPROVER => None,
         "" => Some("can't be blank".to_owned()),
         report => {
             let entry = REPORT_RULES
@@ -271,22 +288,22 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
                 .map(|(name, _)| format!("{report} only supports {name} name"))
         }
     };
-    let any_fault =
+    let type_error =
         has_other_any_rule.then(|| "any-approver for the project already exists".to_owned());
-    let mut complaints = Complaints::default();
+    let mut errors = FieldErrors::default();
     for (field, text) in [
-        ("name", name_fault),
-        (REQUIRED, required_fault),
-        (REPORT_TYPE, report_fault),
-        (TYPE, any_fault),
+        ("name", name_error),
+        (APPROVALS_REQUIRED, required_error),
+        (REPORT_TYPE, report_error),
+        (RULE_TYPE, type_error),
     ] {
-        text.into_iter().for_each(|text| complaints.add(field, text));
+        text.into_iter().for_each(|text| errors.add(field, text));
     }
-    complaints.into_result()
+    errors.into_result()
 }
 
-/// Creates the rule for any approver, or changes its number of approvals. Returns false if that rule
-/// has another name; then it stays unchanged.
+/// Creates the rule for any approver, or changes its number of approvals. A rule with a custom name stays
+/// unchanged; then the result is false.
 pub(super) fn require_approvals(
     call: &Call<'_>,
     project: i64,
@@ -294,23 +311,24 @@ pub(super) fn require_approvals(
     requested_count: Option<&Value>,
 ) -> Result<bool> {
     const DEFAULT_NAME: &str = "All Members";
-    let requested =
-        requested_count.filter(|requested| requested.is_i64() && former_count != Some(requested));
-    let Some(count) = requested.filter(|_| call.tier() >= AttributeTier::Premium) else {
+    let changed_count =
+        requested_count.filter(|value| value.is_i64() && former_count != Some(value));
+    let Some(count) = changed_count.filter(|_| call.tier() >= AttributeTier::Premium) else {
         return Ok(true);
     };
     let holder = Holder::Project(project);
-    let stored_rule = RULES.rows.with_text(call, holder, TYPE, ANY_APPROVER)?.pop();
+    let stored_rule =
+        APPROVAL_RULES.table.list_with_text(call, holder, RULE_TYPE, ANY_APPROVER)?.pop();
     let mut rule = stored_rule.unwrap_or_else(|| {
         let mut rule = Record::new(call.time_text());
         rule.set("name", DEFAULT_NAME);
-        rule.set(TYPE, ANY_APPROVER);
+        rule.set(RULE_TYPE, ANY_APPROVER);
         rule
     });
     if rule.text("name") != DEFAULT_NAME {
         return Ok(false);
     }
-    rule.set(REQUIRED, count.clone());
-    RULES.rows.save(call, holder, &mut rule)?;
+    rule.set(APPROVALS_REQUIRED, count.clone());
+    APPROVAL_RULES.table.save(call, holder, &mut rule)?;
     Ok(true)
 }

@@ -17,8 +17,8 @@ pub(super) const COLLECTIONS: &[Collection] = &[
         // A top-level group; all other callers and licences get 403.
         scope: |_, call| {
             let group = call.group_as(OWNER)?;
-            let has_none = call.tier() < AttributeTier::Premium || group.parent_id.is_some();
-            refuse_if(has_none, ErrorResponse::forbidden)?;
+            let has_no_settings = call.tier() < AttributeTier::Premium || group.parent_id.is_some();
+            refuse_if(has_no_settings, ErrorResponse::forbidden)?;
             Ok(GroupOrProject::Group(Box::new(group)))
         },
         ..APPROVAL_SETTINGS
@@ -31,7 +31,7 @@ const APPROVAL_SETTINGS: Collection = Collection {
     tier: AttributeTier::Premium,
     is_document: true,
     complete,
-    rows: Records("approval_settings"),
+    table: RecordTable("approval_settings"),
     json: |call, row| Ok(newer_json(call, &EffectiveSettings::read(call, row)?)),
     ..Collection::new("/projects/{id}/merge_request_approval_setting")
 };
@@ -41,7 +41,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/approvals", update),
 ];
 
-/// One of `approval_settings.jsonc`: a flag, stored in the older form.
+/// A row of `approval_settings.jsonc`: a flag, stored in the older form.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApprovalFlag {
@@ -54,7 +54,7 @@ struct ApprovalFlag {
     #[serde(default)]
     preset: bool,
     null: Option<bool>,
-    /// The stricter value, which the levels above can enforce.
+    /// The stricter value, which the group or the service can enforce.
     strict: bool,
     /// The setting of the service that enforces it.
     lock: Option<&'static str>,
@@ -65,7 +65,7 @@ struct ApprovalFlag {
 }
 
 /// All flags, in the order of the older form.
-static FLAGS: LazyLock<Vec<ApprovalFlag>> = LazyLock::new(|| {
+static APPROVAL_FLAGS: LazyLock<Vec<ApprovalFlag>> = LazyLock::new(|| {
     let text = strip_comments(include_str!("../approval_settings.jsonc"));
     serde_json::from_str(text).expect("each test of approvals reads the table")
 });
@@ -88,14 +88,14 @@ impl ApprovalFlag {
 
     /// The value in a call; null counts as the value that it sets.
     fn read_param(&self, call: &Call<'_>, name: &str) -> Result<bool> {
-        call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::not_null(name))
+        call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::null_column(name))
     }
 }
 
 /// The flags of this release.
 fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
     let release = call.release();
-    FLAGS.iter().filter(move |flag| flag.since <= release)
+    APPROVAL_FLAGS.iter().filter(move |flag| flag.since <= release)
 }
 
 /// The flags of this release, in the order of the newer form.
@@ -105,7 +105,7 @@ fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
     sorted_flags
 }
 
-/// The settings of a project or group, and what enforces some of them.
+/// The settings of a project or group, with the flags that the group or the service enforces.
 struct EffectiveSettings {
     settings: Map<String, Value>,
     is_group: bool,
@@ -119,18 +119,18 @@ impl EffectiveSettings {
     fn read(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
         let group_row = match call.scope {
             GroupOrProject::Project(project) => APPROVAL_SETTINGS
-                .rows
-                .single(call, Holder::Group(protection::root_group_id(&project.namespace)))?,
+                .table
+                .find_single(call, Holder::Group(protection::root_group_id(&project.namespace)))?,
             GroupOrProject::Group(_) => None,
         };
-        let locked = try_filter(FLAGS.iter(), |flag| {
+        let enforced_flags = try_filter(APPROVAL_FLAGS.iter(), |flag| {
             flag.lock.map_or(Ok(false), |setting| is_locked(call, setting))
         })?;
         Ok(Self {
             settings: row.settings.clone(),
             is_group: call.scope.project_id().is_none(),
-            group_settings: group_row.map(|above| above.settings),
-            enforced_flags: locked.into_iter().map(|flag| flag.name).collect(),
+            group_settings: group_row.map(|record| record.settings),
+            enforced_flags: enforced_flags.into_iter().map(|flag| flag.name).collect(),
         })
     }
 
@@ -142,15 +142,15 @@ impl EffectiveSettings {
     /// The level that enforces a flag: the service or the group.
     fn enforcing_level(&self, flag: &ApprovalFlag) -> Option<&'static str> {
         let settings = self.group_settings.as_ref().or(self.is_group.then_some(&self.settings));
-        let on =
+        let stored_flag =
             |name: &str| settings.and_then(|settings| settings.get(name)).and_then(Value::as_bool);
         if self.enforced_flags.contains(&flag.name) {
             return Some("instance");
         }
         // Selective removal is possible only while approvals are kept.
         let is_enforced = match flag.name {
-            SELECTIVE_REMOVAL => on(RESET_ON_PUSH) == Some(true),
-            _ => !self.is_group && on(flag.key()) == Some(flag.strict),
+            SELECTIVE_REMOVAL => stored_flag(RESET_ON_PUSH) == Some(true),
+            _ => !self.is_group && stored_flag(flag.key()) == Some(flag.strict),
         };
         is_enforced.then_some("group")
     }
@@ -164,26 +164,27 @@ impl EffectiveSettings {
         }
     }
 
-    /// Stores a value, unless a level above enforces another one. Administrators may store what the
-    /// service enforces.
+    /// Stores a value, unless the group or the service enforces another one. Administrators can store a value
+    /// even if the service enforces another one.
     fn set_unless_enforced(&mut self, call: &Call<'_>, flag: &ApprovalFlag, requested_value: bool) {
         let is_dropped = match self.enforcing_level(flag) {
             Some("instance") => !call.is_administrator(),
-            by => by.is_some(),
+            level => level.is_some(),
         };
         if !is_dropped {
             self.settings.insert(flag.key().to_owned(), requested_value.into());
         }
     }
 
-    /// 400 if both only the approvals of code owners and all approvals are removed.
-    fn check(&self, words: &str) -> Result<()> {
-        let [selective, resets] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
+    /// 400 if a push removes all approvals and also only those of code owners. `condition_text` names the
+    /// setting that allows the latter.
+    fn check(&self, condition_text: &str) -> Result<()> {
+        let [removes_selectively, resets_on_push] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
             .map(|name| self.settings.get(name).and_then(Value::as_bool));
-        refuse_if(selective == Some(true) && resets != Some(false), || {
-            ErrorResponse::model(
+        refuse_if(removes_selectively == Some(true) && resets_on_push != Some(false), || {
+            ErrorResponse::field(
                 "base",
-                format!("{SELECTIVE_REMOVAL} can only be enabled when {words}"),
+                format!("{SELECTIVE_REMOVAL} can only be enabled when {condition_text}"),
             )
         })
     }
@@ -224,12 +225,12 @@ fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
 
 fn older_form(
     call: &Call<'_>,
-    count: impl Into<Value>,
+    approval_count: impl Into<Value>,
     value_of: impl Fn(&ApprovalFlag) -> bool,
 ) -> Value {
     // Rules name the approvers; these lists are obsolete.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
-    body[APPROVALS_BEFORE_MERGE] = count.into();
+    body[APPROVALS_BEFORE_MERGE] = approval_count.into();
     flags(call).for_each(|flag| body[flag.name] = value_of(flag).into());
     body
 }
@@ -251,7 +252,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     let project = writable_project(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED_RELEASE, ErrorResponse::forbidden)?;
-    check_any_sent(call)?;
+    require_any_flag(call)?;
     let scope = &GroupOrProject::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &APPROVAL_SETTINGS, scope, call };
     let mut row = call.find()?;
@@ -264,15 +265,15 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.store(&mut row)?;
     if call.params.has(APPROVALS_BEFORE_MERGE) {
         let Some(count) = call.params.integer(APPROVALS_BEFORE_MERGE)? else {
-            return Err(ErrorResponse::model(APPROVALS_BEFORE_MERGE, "is not a number"));
+            return Err(ErrorResponse::field(APPROVALS_BEFORE_MERGE, "is not a number"));
         };
         let mut attributes = project.attributes(call.db)?;
-        let former = attributes.insert(APPROVALS_BEFORE_MERGE.to_owned(), count.into());
+        let former_count = attributes.insert(APPROVALS_BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.time_text())?;
         if !approval_rules::require_approvals(
             call,
             project.id,
-            former.as_ref(),
+            former_count.as_ref(),
             Some(&count.into()),
         )? {
             return Answer::created(&Value::Null);
@@ -282,7 +283,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// 400 for a call that changes nothing.
-fn check_any_sent(call: &Call<'_>) -> Result<()> {
+fn require_any_flag(call: &Call<'_>) -> Result<()> {
     let names = [APPROVALS_BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
     call.params.require_any(&names.collect::<Vec<_>>())
 }
@@ -290,38 +291,40 @@ fn check_any_sent(call: &Call<'_>) -> Result<()> {
 /// The answer of a service without a licence: everything is off.
 fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
-    check_any_sent(call)?;
+    require_any_flag(call)?;
     Answer::created(&older_form(call, 0, |_| false))
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.
-fn sent_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
+fn read_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
-    let mut sent_values = Vec::new();
+    let mut flag_values = Vec::new();
     for flag in flags.into_iter().filter(|flag| call.params.has(flag.newer)) {
         let is_on = call
             .params
             .flag(flag.newer)?
             .ok_or_else(|| ErrorResponse::empty_parameter(flag.newer))?;
-        sent_values.push((flag, is_on != flag.opposite));
+        flag_values.push((flag, is_on != flag.opposite));
     }
-    Ok(sent_values)
+    Ok(flag_values)
 }
 
-/// The first call for a group sets omitted flags to false.
+/// Stores the flags in a call. The first call for a group sets omitted flags to false.
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let (sent_values, mut state) = (sent_flags(call)?, EffectiveSettings::read(call, row)?);
+    let (flag_values, mut state) = (read_flags(call)?, EffectiveSettings::read(call, row)?);
     if !state.is_group {
-        sent_values.into_iter().for_each(|(flag, on)| state.set_unless_enforced(call, flag, on));
+        flag_values
+            .into_iter()
+            .for_each(|(flag, is_on)| state.set_unless_enforced(call, flag, is_on));
         state.check("retain_approvals_on_push is enabled")?;
         row.settings = state.settings;
         return Ok(());
     }
     if row.id == 0 {
-        FLAGS.iter().for_each(|flag| row.set(flag.key(), flag.opposite));
+        APPROVAL_FLAGS.iter().for_each(|flag| row.set(flag.key(), flag.opposite));
     }
-    let stored_flags = sent_values.into_iter().filter(|(flag, _)| flag.name != SELECTIVE_REMOVAL);
-    stored_flags.for_each(|(flag, on)| row.set(flag.key(), on));
+    let stored_flags = flag_values.into_iter().filter(|(flag, _)| flag.name != SELECTIVE_REMOVAL);
+    stored_flags.for_each(|(flag, is_on)| row.set(flag.key(), is_on));
     Ok(())
 }

@@ -4,7 +4,8 @@
 use super::prelude::*;
 
 /// Not below `/api/v4`.
-pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
+pub(super) const PAGE_ROUTES: &[Route] =
+    &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download_avatar)];
 
 pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
     image_answer(call, GroupOrProject::from_call_if_visible(call)?.holder())?
@@ -27,8 +28,8 @@ const IMAGE_TYPES: [(&str, &str); 9] = [
 
 /// Stores or removes the avatar in a call, if it has one.
 pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
-    let Some(file) = sent_avatar(params)? else { return Ok(()) };
-    let (column, id) = holder.key();
+    let Some(file) = read_avatar(params)? else { return Ok(()) };
+    let (column, id) = holder.column_and_id();
     call.execute(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
     if let Some(file) = file {
         let sql = format!("INSERT INTO avatars ({column}, name, content) VALUES (?1, ?2, ?3)");
@@ -44,22 +45,22 @@ pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> 
 }
 
 /// The URL of a picture, if there is one.
-pub(super) fn stored_url(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
-    let (column, id) = holder.key();
+pub(super) fn stored_avatar_url(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
+    let (column, id) = holder.column_and_id();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
-    let name: Option<String> = call.query_optional(&sql, [id])?;
+    let name: Option<String> = call.query_optional_value(&sql, [id])?;
     Ok(name.map(|name| avatar_url(&call.base_url, holder, &name)))
 }
 
 /// The URL of the picture with this file name.
 pub(crate) fn avatar_url(base: &str, holder: Holder, name: &str) -> String {
-    let (column, id) = holder.key();
-    let kind = column.trim_end_matches("_id");
-    format!("{base}/uploads/-/system/{kind}/avatar/{id}/{name}")
+    let (column, id) = holder.column_and_id();
+    let owner_type = column.trim_end_matches("_id");
+    format!("{base}/uploads/-/system/{owner_type}/avatar/{id}/{name}")
 }
 
 /// Refuses an avatar that is not a file.
-pub(super) fn check_type(params: &Params) -> Result<()> {
+pub(super) fn check_avatar_type(params: &Params) -> Result<()> {
     match params.text("avatar")? {
         Some(text) if !text.is_empty() && params.file("avatar").is_none() => {
             Err(ErrorResponse::invalid("avatar"))
@@ -68,10 +69,10 @@ pub(super) fn check_type(params: &Params) -> Result<()> {
     }
 }
 
-/// The avatar in a multipart body: `None` if there is none, `Some(None)` for an empty value, which
-/// removes it.
-fn sent_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
-    check_type(params)?;
+/// Reads the avatar from a multipart body: `None` if there is none, `Some(None)` for an empty value,
+/// which removes the stored one.
+fn read_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
+    check_avatar_type(params)?;
     let Some(file) = params.file("avatar") else {
         return Ok(params.text("avatar")?.map(|_| None));
     };
@@ -79,20 +80,20 @@ fn sent_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
         let formats = IMAGE_TYPES.map(|(extension, _)| extension).join(", ");
         let text =
             "file format is not supported. Please try one of the following supported formats";
-        ErrorResponse::model("avatar", format!("{text}: {formats}"))
+        ErrorResponse::field("avatar", format!("{text}: {formats}"))
     })?;
     let text = "is too big (should be at most 200 KiB)";
-    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || ErrorResponse::model("avatar", text))?;
+    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || ErrorResponse::field("avatar", text))?;
     Ok(Some(Some(file)))
 }
 
 fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
     let mut images = IMAGE_TYPES.iter();
-    Some(images.find(|(image, _)| image.eq_ignore_ascii_case(extension))?.1)
+    Some(images.find(|(image_extension, _)| image_extension.eq_ignore_ascii_case(extension))?.1)
 }
 
-fn download(call: &Call<'_>) -> Result<Answer> {
+fn download_avatar(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("id")?;
     let holder = match call.segment("kind") {
         "project" => Holder::Project(id),
@@ -104,7 +105,7 @@ fn download(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
-    let (column, id) = holder.key();
+    let (column, id) = holder.column_and_id();
     let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
     let picture = call.query_rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
     Ok(picture.map(|(name, content)| {

@@ -10,17 +10,17 @@ pub(super) const COLLECTIONS: &[Collection] =
     &[BADGES, Collection { path: "/groups/{id}/badges", write_level: OWNER, ..BADGES }];
 
 const BADGES: Collection = Collection {
-    entry: "badge_id",
-    required: &URL_FIELDS,
+    entry_segment: "badge_id",
+    required_params: &URL_FIELDS,
     fields: &[
-        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[0], Form::Text) },
-        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[1], Form::Text) },
-        RowField::new("name", Form::Text),
+        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[0], FieldType::Text) },
+        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[1], FieldType::Text) },
+        RowField::new("name", FieldType::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.
     scope: |collection, call| {
         if call.is_write {
-            GroupOrProject::from_call_reading_archived(call, [collection.write_level; 2])
+            GroupOrProject::from_call_allowing_archived_reads(call, [collection.write_level; 2])
         } else {
             GroupOrProject::from_call_if_visible(call)
         }
@@ -33,7 +33,7 @@ const BADGES: Collection = Collection {
 };
 
 pub(super) const ROUTES: &[Route] =
-    &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Custom(preview))];
+    &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Custom(preview_badge))];
 
 const URL_FIELDS: [&str; 2] = ["link_url", "image_url"];
 
@@ -42,7 +42,7 @@ fn inherited_badges(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let GroupOrProject::Project(_) = call.scope else { return Ok(Vec::new()) };
     let mut badges = Vec::new();
     for group in call.scope.group_ids() {
-        badges.extend(BADGES.rows.all(call, Holder::Group(group))?);
+        badges.extend(BADGES.table.list(call, Holder::Group(group))?);
     }
     badges.iter_mut().for_each(|badge| badge.set(INHERITED, true));
     Ok(badges)
@@ -60,7 +60,7 @@ fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
             GroupOrProject::Group(_) => url.into(),
         };
     }
-    body["kind"] = if badge.is_set(INHERITED) { "group" } else { call.scope.type_name() }.into();
+    body["kind"] = if badge.is_true(INHERITED) { "group" } else { call.scope.type_name() }.into();
     Ok(body)
 }
 
@@ -78,15 +78,15 @@ fn check_urls(badge: &Record) -> Result<()> {
     for name in URL_FIELDS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
-        if let Some(refusal) = urls::url_refusal(&plain_url, &["http", "https"], Reach::Anywhere) {
-            return Err(ErrorResponse::model(name, refusal));
+        if let Some(error) = urls::url_error(&plain_url, &["http", "https"], UrlTargets::Anywhere) {
+            return Err(ErrorResponse::field(name, error));
         }
     }
     Ok(())
 }
 
 /// A preview of a badge.
-fn preview(call: &CollectionCall<'_>) -> Result<Answer> {
+fn preview_badge(call: &CollectionCall<'_>) -> Result<Answer> {
     call.params.require(&URL_FIELDS)?;
     let mut badge = Record::new(call.time_text());
     call.store_params(&mut badge)?;

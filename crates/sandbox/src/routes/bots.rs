@@ -6,18 +6,19 @@ use super::prelude::*;
 use super::tokens;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/access_tokens", |call| list(call, &scope(call)?)),
-    post("/{holder}/access_tokens", |call| create(call, &scope(call)?)),
+    get("/{holder}/access_tokens", |call| list(call, &token_scope(call)?)),
+    post("/{holder}/access_tokens", |call| create(call, &token_scope(call)?)),
     get("/{holder}/access_tokens/{token_id}", |call| {
-        Answer::ok(&find_token(call, &scope(call)?)?.1)
+        Answer::ok(&find_token(call, &token_scope(call)?)?.1)
     }),
-    delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
+    delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &token_scope(call)?)),
 ];
 
 /// The project or group of the call. A caller who may not read its tokens gets 401, not 403.
-fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    GroupOrProject::from_call_with_archived(call, [MAINTAINER, OWNER])
-        .map_err(|failure| if call.is_write { failure } else { failure.without_403() })
+fn token_scope(call: &Call<'_>) -> Result<GroupOrProject> {
+    GroupOrProject::from_call_allowing_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
+        if call.is_write { failure } else { failure.forbidden_as_unauthorized() }
+    })
 }
 
 /// Creates a bot user that is a member with `level`, and returns its id.
@@ -36,7 +37,7 @@ pub(super) fn insert_bot(
 }
 
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
+    call.params.require_all(&[Need::Present("name"), Need::AllowedValue("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
     let level = call.params.allowed_integer("access_level", |level| levels.contains(&level))?;

@@ -8,24 +8,24 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     MILESTONES,
     Collection { path: "/groups/{id}/milestones", ..MILESTONES },
     DEPLOY_TOKENS,
-    GROUP_TOKENS,
+    GROUP_DEPLOY_TOKENS,
     STATUS_CHECKS,
     PACKAGE_RULES,
     REPOSITORY_RULES,
-    AGENTS,
+    CLUSTER_AGENTS,
     RESOURCE_GROUPS,
     BOARDS,
 ];
 
-pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_tokens)];
+pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_deploy_tokens)];
 
-/// The project of a call by a maintainer; other callers get 403.
-pub(super) fn maintained_project(call: &Call<'_>) -> Result<GroupOrProject> {
+/// The project of the call, for maintainers; other callers get 403.
+pub(super) fn project_for_maintainers(call: &Call<'_>) -> Result<GroupOrProject> {
     Ok(GroupOrProject::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
-/// The group, for callers with a level in it; all others get 403.
-pub(super) fn group_with_level(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
+/// The group of the call, for callers with this level; other callers get 403.
+pub(super) fn group_for_level(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     Ok(GroupOrProject::Group(Box::new(call.group_with(level)?)))
 }
 
@@ -33,23 +33,23 @@ const MILESTONES: Collection = Collection {
     required_features: &[&["issues_access_level", "merge_requests_access_level"]],
     read_level: 0,
     write_level: REPORTER,
-    required: &["title"],
+    required_params: &["title"],
     fields: &[
-        RowField::new("title", Form::Text),
-        RowField::new("description", Form::Text),
-        RowField::new("due_date", Form::LooseDay),
-        RowField::new("start_date", Form::LooseDay),
+        RowField::new("title", FieldType::Text),
+        RowField::new("description", FieldType::Text),
+        RowField::new("due_date", FieldType::LooseDay),
+        RowField::new("start_date", FieldType::LooseDay),
         RowField {
             answer_name: "",
-            ..RowField::new("state_event", Form::Word(&["close", "activate"]))
+            ..RowField::new("state_event", FieldType::Word(&["close", "activate"]))
         },
     ],
     filters: &["state", "title"],
     filter: |call, rows| {
         // Milestones without a day come last, and the newest first.
         rows.sort_by_cached_key(|row| {
-            let due = row.text("due_date").to_owned();
-            (due.is_empty(), due, std::cmp::Reverse(row.id))
+            let due_date = row.text("due_date").to_owned();
+            (due_date.is_empty(), due_date, std::cmp::Reverse(row.id))
         });
         let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
         rows.retain(|row| {
@@ -69,11 +69,11 @@ const MILESTONES: Collection = Collection {
             GroupOrProject::Group(group) => format!("groups/{}", group.full_path),
             GroupOrProject::Project(project) => project.full_path.clone(),
         };
-        let (due, iid) = (row.text("due_date"), row.value("iid"));
+        let (due_date, iid) = (row.text("due_date"), row.value("iid"));
         let mut body = call.plain_json(row);
         body[scope.id_column()] = scope.id().into();
         body["state"] = row.value("state");
-        body["expired"] = (!due.is_empty() && due < call.today()).into();
+        body["expired"] = (!due_date.is_empty() && due_date < call.today()).into();
         body["web_url"] = format!("{}/{scope_path}/-/milestones/{iid}", call.base_url).into();
         body["iid"] = iid;
         Ok(body)
@@ -82,38 +82,39 @@ const MILESTONES: Collection = Collection {
 };
 
 fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let stored = call.stored_rows()?;
+    let stored_rows = call.stored_rows()?;
     if row.id != 0 {
         let names = call.collection.fields.iter().map(|field| field.name);
         call.params.require_any(&names.collect::<Vec<_>>())?;
     }
-    let (start, due) = (row.text("start_date"), row.text("due_date"));
-    let fault = if row.text("title").is_empty() {
+    let (start_date, due_date) = (row.text("start_date"), row.text("due_date"));
+    let error = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
-    } else if row.is_taken(&stored, "title") || is_taken_nearby(call, row)? {
+    } else if row.is_taken(&stored_rows, "title") || is_title_taken_nearby(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
-    } else if !start.is_empty() && !due.is_empty() && due < start {
+    } else if !start_date.is_empty() && !due_date.is_empty() && due_date < start_date {
         Some(("due_date", "must be greater than start date"))
     } else {
         None
     };
-    if let Some((field, words)) = fault {
-        let text = format!("Failed to create milestone {{:{field}=>[\"{words}\"]}}");
+    if let Some((field, problem)) = error {
+        let text = format!("Failed to create milestone {{:{field}=>[\"{problem}\"]}}");
         return Err(ErrorResponse::bad_request_message(text));
     }
     let is_closed = row.settings.remove("state_event").map(|event| event == "close");
     if row.id == 0 {
-        let last_iid = stored.iter().filter_map(|other| other.settings.get("iid")?.as_i64()).max();
+        let last_iid =
+            stored_rows.iter().filter_map(|other| other.settings.get("iid")?.as_i64()).max();
         row.set("iid", last_iid.unwrap_or(0) + 1);
     }
-    if let Some(closed) = is_closed.or((row.id == 0).then_some(false)) {
-        row.set("state", if closed { "closed" } else { "active" });
+    if let Some(should_close) = is_closed.or((row.id == 0).then_some(false)) {
+        row.set("state", if should_close { "closed" } else { "active" });
     }
     Ok(())
 }
 
 /// True if the group of the project, or a project of the group, has a milestone with the same title.
-fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
+fn is_title_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
     let (group, projects) = match call.scope {
@@ -124,14 +125,14 @@ fn is_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 }
 
 const DEPLOY_TOKENS: Collection = Collection {
-    required: &["name", "scopes"],
+    required_params: &["name", "scopes"],
     fields: &[
-        RowField::new("name", Form::Text),
-        RowField::new("expires_at", Form::Time),
-        RowField::new("username", Form::Text),
+        RowField::new("name", FieldType::Text),
+        RowField::new("expires_at", FieldType::Time),
+        RowField::new("username", FieldType::Text),
         RowField::new(
             "scopes",
-            Form::Words(&[
+            FieldType::Words(&[
                 "read_repository",
                 "read_registry",
                 "write_registry",
@@ -142,24 +143,24 @@ const DEPLOY_TOKENS: Collection = Collection {
             ]),
         ),
     ],
-    is_edited: false,
-    scope: |_, call| maintained_project(call),
+    has_update: false,
+    scope: |_, call| project_for_maintainers(call),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             ErrorResponse::bad_request_message("Scopes can't be blank")
         })
     },
-    json: |call, row| Ok(token_json(call, row)),
+    json: |call, row| Ok(deploy_token_json(call, row)),
     ..Collection::new("/projects/{id}/deploy_tokens")
 };
 
-fn token_json(call: &Call<'_>, row: &Record) -> Value {
-    let (expires, username) = (row.text("expires_at"), row.text("username"));
+fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
+    let (expires_at, username) = (row.text("expires_at"), row.text("username"));
     let default_username = format!("gitlab+deploy-token-{}", row.id);
     let mut body = row.members("id name username expires_at scopes revoked expired");
     body["username"] = if username.is_empty() { &default_username } else { username }.into();
     body["revoked"] = false.into();
-    body["expired"] = (!expires.is_empty() && expires <= call.time_text()).into();
+    body["expired"] = (!expires_at.is_empty() && expires_at <= call.time_text()).into();
     if call.is_write {
         // No request here accepts this token, so it is not stored.
         body["token"] = call.random_hex().into();
@@ -168,65 +169,67 @@ fn token_json(call: &Call<'_>, row: &Record) -> Value {
 }
 
 /// All tokens of the service, for administrators.
-fn list_all_tokens(call: &Call<'_>) -> Result<Answer> {
+fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     page::list(
         call,
-        DEPLOY_TOKENS.rows.all_of_service(call)?.iter().map(|row| token_json(call, row)),
+        DEPLOY_TOKENS.table.list_all(call)?.iter().map(|row| deploy_token_json(call, row)),
     )
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
-const GROUP_TOKENS: Collection = Collection {
+const GROUP_DEPLOY_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
-    scope: |_, call| group_with_level(call, if call.is_write { OWNER } else { MAINTAINER }),
+    scope: |_, call| group_for_level(call, if call.is_write { OWNER } else { MAINTAINER }),
     ..DEPLOY_TOKENS
 };
 
 const STATUS_CHECKS: Collection = Collection {
     tier: AttributeTier::Ultimate,
-    required: &["name", "external_url"],
+    required_params: &["name", "external_url"],
     fields: &[
-        RowField::new("name", Form::Text),
-        RowField::new("external_url", Form::Text),
-        RowField::new("protected_branch_ids", Form::Ids),
-        RowField::new("shared_secret", Form::Text),
+        RowField::new("name", FieldType::Text),
+        RowField::new("external_url", FieldType::Text),
+        RowField::new("protected_branch_ids", FieldType::Ids),
+        RowField::new("shared_secret", FieldType::Text),
     ],
-    is_shown: false,
-    scope: |_, call| GroupOrProject::project(call, MAINTAINER).map_err(ErrorResponse::without_403),
+    has_show: false,
+    scope: |_, call| {
+        GroupOrProject::project(call, MAINTAINER).map_err(ErrorResponse::forbidden_as_unauthorized)
+    },
     complete: |call, row| {
         let stored = call.stored_rows()?;
         if row.id != 0 {
             check_branches(call)?;
         }
-        let mut complaints = Vec::new();
-        for (field, words) in [("name", "Name"), ("external_url", "External url")] {
+        let mut errors = Vec::new();
+        for (field, label) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
-                complaints.push(format!("{words} can't be blank"));
+                errors.push(format!("{label} can't be blank"));
             } else if row.is_taken(&stored, field) {
-                complaints.push(format!("{words} has already been taken"));
+                errors.push(format!("{label} has already been taken"));
             }
         }
-        refuse_if(!complaints.is_empty(), || ErrorResponse::invalid_record(complaints))
+        refuse_if(!errors.is_empty(), || ErrorResponse::invalid_record(errors))
     },
-    json: check_json,
+    json: status_check_json,
     ..Collection::new("/projects/{id}/external_status_checks")
 };
 
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
-    let Some(requested) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let protections = Protection::all(call, call.scope.holder())?;
+    let Some(requested_ids) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
+    let protections = Protection::list_in(call, call.scope.holder())?;
     let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
-    refuse_if(!requested.iter().all(|id| ids.contains(id)), ErrorResponse::no_record)
+    refuse_if(!requested_ids.iter().all(|id| ids.contains(id)), ErrorResponse::no_record)
 }
 
-fn check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let project = call.project()?.id;
-    let requested = row.value("protected_branch_ids");
-    let requested = requested.as_array().cloned().unwrap_or_default();
-    let branches = Protection::all(call, call.scope.holder())?;
-    let branches = branches.iter().filter(|branch| requested.contains(&branch.id.into()));
+    let stored_ids = row.value("protected_branch_ids");
+    let protected_ids = stored_ids.as_array().cloned().unwrap_or_default();
+    let branches = Protection::list_in(call, call.scope.holder())?;
+    let branches = branches.iter().filter(|branch| protected_ids.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({
             "id": branch.id,
@@ -255,22 +258,22 @@ const PATH_PATTERN: &str = "repository_path_pattern";
 const PACKAGE_RULES: Collection = Collection {
     read_level: MAINTAINER,
     since: Some(Release::new(17, 6)),
-    required: &["package_name_pattern", "package_type"],
-    unique: &["package_name_pattern", "package_type"],
+    required_params: &["package_name_pattern", "package_type"],
+    unique_fields: &["package_name_pattern", "package_type"],
     fields: &[
-        RowField::new("package_name_pattern", Form::Text),
-        RowField::new("package_type", Form::Text),
-        RowField::new(MIN_PUSH_LEVEL, Form::Word(LEVEL_WORDS)),
+        RowField::new("package_name_pattern", FieldType::Text),
+        RowField::new("package_type", FieldType::Text),
+        RowField::new(MIN_PUSH_LEVEL, FieldType::Word(LEVEL_WORDS)),
         RowField {
             since: Some(Release::new(17, 11)),
-            ..RowField::new(MIN_DELETE_LEVEL, Form::Word(LEVEL_WORDS.split_at(1).1))
+            ..RowField::new(MIN_DELETE_LEVEL, FieldType::Word(LEVEL_WORDS.split_at(1).1))
         },
     ],
-    is_shown: false,
-    is_patched: true,
+    has_show: false,
+    is_updated_by_patch: true,
     is_unpaged: true,
     complete: complete_rule,
-    rows: Records("package_rules"),
+    table: RecordTable("package_rules"),
     json: |call, row| {
         let mut body = call.plain_json(row);
         body["project_id"] = call.scope.id().into();
@@ -282,12 +285,12 @@ const PACKAGE_RULES: Collection = Collection {
 const REPOSITORY_RULES: Collection = Collection {
     path: "/projects/{id}/registry/protection/repository/rules",
     since: Some(Release::new(17, 8)),
-    required: &[PATH_PATTERN],
-    unique: &[PATH_PATTERN],
+    required_params: &[PATH_PATTERN],
+    unique_fields: &[PATH_PATTERN],
     fields: &[
-        RowField::new(PATH_PATTERN, Form::Text),
-        RowField::new(MIN_PUSH_LEVEL, Form::Word(LEVEL_WORDS)),
-        RowField::new(MIN_DELETE_LEVEL, Form::Word(LEVEL_WORDS)),
+        RowField::new(PATH_PATTERN, FieldType::Text),
+        RowField::new(MIN_PUSH_LEVEL, FieldType::Word(LEVEL_WORDS)),
+        RowField::new(MIN_DELETE_LEVEL, FieldType::Word(LEVEL_WORDS)),
     ],
     complete: |call, row| {
         let project_path = call.project()?.full_path.to_lowercase();
@@ -296,35 +299,35 @@ const REPOSITORY_RULES: Collection = Collection {
         })?;
         complete_rule(call, row)
     },
-    rows: Records("registry_rules"),
+    table: RecordTable("registry_rules"),
     required_features: &[&["container_registry_access_level"]],
     ..PACKAGE_RULES
 };
 
-fn unprocessable(words: &str) -> ErrorResponse {
-    ErrorResponse::invalid_record(json!({ "error": [words] }))
+fn unprocessable(text: &str) -> ErrorResponse {
+    ErrorResponse::invalid_record(json!({ "error": [text] }))
 }
 
-/// A rule has a level, and no other rule has the same pattern.
+/// Checks that a rule has a level, and that no other rule has the same pattern.
 fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     refuse_if(
         [MIN_PUSH_LEVEL, MIN_DELETE_LEVEL].iter().all(|level| row.text(level).is_empty()),
         || unprocessable("A rule must have at least a minimum access role for push or delete."),
     )?;
     call.check_unique(row).map_err(|_| {
-        let name = call.collection.unique[0].replace('_', " ");
+        let name = call.collection.unique_fields[0].replace('_', " ");
         unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
     })
 }
 
 /// Written from the documentation; not compared with a real service.
-pub(super) const AGENTS: Collection = Collection {
-    entry: "agent_id",
+pub(super) const CLUSTER_AGENTS: Collection = Collection {
+    entry_segment: "agent_id",
     read_level: DEVELOPER,
-    required: &["name"],
-    unique: &["name"],
-    fields: &[RowField::new("name", Form::Text)],
-    is_edited: false,
+    required_params: &["name"],
+    unique_fields: &["name"],
+    fields: &[RowField::new("name", FieldType::Text)],
+    has_update: false,
     json: |call, row| {
         let mut body = call.plain_json(row);
         body["config_project"] = json!({ "id": call.scope.id() });
@@ -334,33 +337,33 @@ pub(super) const AGENTS: Collection = Collection {
 };
 
 const BOARDS: Collection = Collection {
-    entry: "board_id",
+    entry_segment: "board_id",
     tier: AttributeTier::Premium,
     read_level: 0,
     write_level: REPORTER,
-    required: &["name"],
+    required_params: &["name"],
     fields: &[
-        RowField::new("name", Form::Text),
-        RowField { preset: "false", ..RowField::new("hide_backlog_list", Form::Flag) },
-        RowField { preset: "false", ..RowField::new("hide_closed_list", Form::Flag) },
+        RowField::new("name", FieldType::Text),
+        RowField { preset: "false", ..RowField::new("hide_backlog_list", FieldType::Flag) },
+        RowField { preset: "false", ..RowField::new("hide_closed_list", FieldType::Flag) },
     ],
-    extra_members: &[("lists", "[]")],
+    extra_fields: &[("lists", "[]")],
     ..Collection::new("/groups/{id}/boards")
 };
 
-const KEY: &str = "key";
+const KEY_FIELD: &str = "key";
 const PROCESS_MODE: &str = "process_mode";
 const PROCESS_MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
 
 /// Only CI jobs create a resource group, and no request removes it.
 const RESOURCE_GROUPS: Collection = Collection {
-    entry: KEY,
-    key: KEY,
+    entry_segment: KEY_FIELD,
+    answer_key: KEY_FIELD,
     read_level: DEVELOPER,
     write_level: DEVELOPER,
     fields: &[
-        RowField { is_create_only: true, ..RowField::new(KEY, Form::Text) },
-        RowField::new(PROCESS_MODE, Form::Word(PROCESS_MODES)),
+        RowField { is_create_only: true, ..RowField::new(KEY_FIELD, FieldType::Text) },
+        RowField::new(PROCESS_MODE, FieldType::Word(PROCESS_MODES)),
     ],
     is_fixed_set: true,
     required_features: &[&["builds_access_level"]],
@@ -379,22 +382,22 @@ const RESOURCE_GROUPS: Collection = Collection {
     ..Collection::new("/projects/{id}/resource_groups")
 };
 
-/// Adds the entry of a seed that has the fields of the call, unless there is one with its name.
+/// Adds an entry of a seed, whose fields are the parameters of the call, unless one with its name exists.
 pub(crate) fn add_seed_entry(
     call: &Call<'_>,
     collection: &Collection,
     scope: &GroupOrProject,
 ) -> Result<()> {
     let call = CollectionCall { collection, scope, call };
-    call.params.require(collection.required)?;
+    call.params.require(collection.required_params)?;
     let mut row = Record::new(call.time_text());
     call.store_params(&mut row)?;
-    let mut twins = collection.rows.all(&call, scope.holder())?;
+    let mut existing_entries = collection.table.list(&call, scope.holder())?;
     if let Some(name) = collection.seed_key().filter(|_| !collection.is_single) {
         let value = call.params.text(name)?.unwrap_or_default();
-        twins.retain(|twin| twin.text(name) == value);
-        let scope = "environment_scope";
-        twins.retain(|twin| twin.text(scope) == row.text(scope));
+        existing_entries.retain(|entry| entry.text(name) == value);
+        let scope_field = "environment_scope";
+        existing_entries.retain(|entry| entry.text(scope_field) == row.text(scope_field));
     }
-    if twins.is_empty() { call.save(&mut row) } else { Ok(()) }
+    if existing_entries.is_empty() { call.save(&mut row) } else { Ok(()) }
 }

@@ -1,6 +1,5 @@
-//! Custom attributes of projects, groups and users, for administrators. The reference only lists
-//! projects and filters them by these (2, 4.1); the operations that set them are the real
-//! service's.
+//! Custom attributes of projects, groups and users, for administrators. The reference only has lists of projects
+//! with them, and a filter by them (2, 4.1). The operations that set them follow the real service.
 
 use super::conditions::SqlConditions;
 use super::names::BLANK_TEXT;
@@ -23,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// All attributes of a holder, as an array of keys and values.
 pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
-    let (column, id) = holder.key();
+    let (column, id) = holder.column_and_id();
     let sql = format!(
         "SELECT json_object('key', key, 'value', value) FROM custom_attributes
          WHERE {column} = ?1 ORDER BY rowid"
@@ -32,19 +31,19 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
 }
 
 /// Limits a list to the objects that have all `custom_attributes` in the call; only administrators can
-/// filter by them. `holder` is the SQL condition that joins an attribute `c` to its object.
-pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder: &str) {
+/// filter by them. `holder_sql` is the condition that joins an attribute `c` to its object.
+pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder_sql: &str) {
     let requested_attributes =
         call.params.get("custom_attributes").filter(|_| call.is_administrator());
-    let condition = format!(
+    let condition_sql = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
              (SELECT 1 FROM custom_attributes c
-              WHERE {holder} AND c.key = wanted.key AND c.value = wanted.value))"
+              WHERE {holder_sql} AND c.key = wanted.key AND c.value = wanted.value))"
     );
     conditions.add_with_value(
-        condition,
+        condition_sql,
         ":custom",
-        requested_attributes.filter(|all| all.is_object()).map(Value::to_string),
+        requested_attributes.filter(|attributes| attributes.is_object()).map(Value::to_string),
     );
 }
 
@@ -65,18 +64,18 @@ fn attribute_holder(call: &Call<'_>) -> Result<Holder> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (attribute_holder(call)?.key(), call.segment("key"));
+    let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
     let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    let value: Option<String> = call.query_optional(&sql, params![id, key])?;
+    let value: Option<String> = call.query_optional_value(&sql, params![id, key])?;
     let value = value.ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
 fn set(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (attribute_holder(call)?.key(), call.segment("key"));
+    let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
-    refuse_if(value.trim().is_empty(), || ErrorResponse::model("value", BLANK_TEXT))?;
+    refuse_if(value.trim().is_empty(), || ErrorResponse::field("value", BLANK_TEXT))?;
     let sql = format!(
         "INSERT INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)
          ON CONFLICT ({column}, key) DO UPDATE SET value = ?3"
@@ -86,7 +85,7 @@ fn set(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (attribute_holder(call)?.key(), call.segment("key"));
+    let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
     refuse_if(call.execute(&sql, params![id, key])? == 0, ErrorResponse::no_record)?;
     Ok(Answer::no_content())

@@ -8,11 +8,11 @@ pub(super) const DEFAULT_BRANCH: &str = "default_branch";
 pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
 pub(super) const PROTECTION_DEFAULTS: &str = "default_branch_protection_defaults";
 
-/// The protection of default branches in a call; keys that it omits are not stored either.
-pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
+/// Reads the protection of default branches from a call. Omitted keys are not stored.
+pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
     let requested_defaults =
         match call.params.get(PROTECTION_DEFAULTS).filter(|_| call.is_at_least(16, 3)) {
-            Some(Value::Object(sent)) => sent,
+            Some(Value::Object(defaults)) => defaults,
             None | Some(Value::Null) => return Ok(None),
             Some(_) => return Err(ErrorResponse::invalid(PROTECTION_DEFAULTS)),
         };
@@ -42,8 +42,8 @@ pub(super) fn sent_protection(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(protection.into()))
 }
 
-/// Stores the name and, if `sets_protection`, the protection of default branches. The old parameter, a
-/// number, also sets the new one, an object, but not when a group is created.
+/// Stores the name and, if `sets_protection`, the protection of default branches. In an edit, the old
+/// parameter (a number) also sets the new one (an object).
 pub(super) fn store_defaults(
     call: &Call<'_>,
     group: i64,
@@ -58,15 +58,15 @@ pub(super) fn store_defaults(
         return Ok(());
     }
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
-    match sent_protection(call)?.or(number.map(protection_from_number)) {
+    match read_protection(call)?.or(number.map(protection_from_number)) {
         Some(defaults) => GROUP_SETTINGS.put_value(call.db, group, PROTECTION_DEFAULTS, defaults),
         None => Ok(()),
     }
 }
 
-/// The protection of default branches with this number in the old parameter.
+/// Converts the old parameter, a number, to the new form of the protection.
 pub(super) fn protection_from_number(number: i64) -> Value {
-    let (push, merge, force, initial) = match number {
+    let (push_level, merge_level, allows_force_push, allows_initial_push) = match number {
         0 => (DEVELOPER, DEVELOPER, true, false),
         1 => (DEVELOPER, MAINTAINER, false, false),
         3 => (MAINTAINER, DEVELOPER, false, false),
@@ -74,8 +74,8 @@ pub(super) fn protection_from_number(number: i64) -> Value {
         _ => (MAINTAINER, MAINTAINER, false, false),
     };
     let mut body = json!({
-        "allowed_to_push": [{ "access_level": push }], "allow_force_push": force,
-        "allowed_to_merge": [{ "access_level": merge }], "developer_can_initial_push": initial,
+        "allowed_to_push": [{ "access_level": push_level }], "allow_force_push": allows_force_push,
+        "allowed_to_merge": [{ "access_level": merge_level }], "developer_can_initial_push": allows_initial_push,
     });
     set_if(&mut body, [0, 4].contains(&number), "code_owner_approval_required", false);
     body
@@ -87,8 +87,8 @@ pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<V
     if call.service.profile.empty_has_no_branch {
         return Ok(Value::Null);
     }
-    let topmost = traversal_ids(&namespace.traversal).next();
-    let groups = [Some(namespace.id), topmost].into_iter().flatten();
+    let root_id = traversal_ids(&namespace.traversal).next();
+    let groups = [Some(namespace.id), root_id].into_iter().flatten();
     for group in groups.filter(|_| namespace.is_group()) {
         if let Some(Value::String(name)) =
             GROUP_SETTINGS.stored_values(call.db, group)?.remove(DEFAULT_BRANCH)

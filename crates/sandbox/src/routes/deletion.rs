@@ -10,39 +10,44 @@ use super::{group_moves, groups, projects};
 pub(super) const ROUTES: &[Route] =
     &[delete("/{holder}", remove), post("/{holder}/restore", restore)];
 
-/// The properties of a project or group that its deletion needs.
+/// A project or group to delete or restore.
 struct DeletionTarget {
     scope: GroupOrProject,
     /// The ids of the groups above it.
-    ancestors: Vec<i64>,
+    ancestor_ids: Vec<i64>,
     is_marked: bool,
     /// The suffix that a mark adds to its name and path.
     suffix: String,
 }
 
 impl DeletionTarget {
-    /// The project or group of a call of its owner.
+    /// The project or group of the call; the caller must own it.
     fn from_call(call: &Call<'_>) -> Result<Self> {
-        let scope = GroupOrProject::from_call_with_archived(call, [OWNER, OWNER])?;
+        let scope = GroupOrProject::from_call_allowing_archived(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_at_least(18, 0);
-        let (marked, word) = match &scope {
+        let (marked_on, suffix_word) = match &scope {
             GroupOrProject::Group(group) => {
                 (&group.marked_for_deletion_on, is_from_18.then_some("deletion_scheduled"))
             }
             GroupOrProject::Project(project) => {
-                let word = if is_from_18 { "deletion_scheduled" } else { "deleted" };
-                (&project.marked_for_deletion_on, Some(word))
+                let suffix_word = if is_from_18 { "deletion_scheduled" } else { "deleted" };
+                (&project.marked_for_deletion_on, Some(suffix_word))
             }
         };
-        let suffix = word.map(|word| format!("-{word}-{}", scope.id())).unwrap_or_default();
-        Ok(Self { ancestors: scope.parent_group_ids(), is_marked: marked.is_some(), suffix, scope })
+        let suffix = suffix_word.map(|word| format!("-{word}-{}", scope.id())).unwrap_or_default();
+        Ok(Self {
+            ancestor_ids: scope.parent_group_ids(),
+            is_marked: marked_on.is_some(),
+            suffix,
+            scope,
+        })
     }
 
     fn is_group(&self) -> bool {
         matches!(self.scope, GroupOrProject::Group(_))
     }
 
-    fn refusal(&self, reason: &str) -> ErrorResponse {
+    fn error(&self, reason: &str) -> ErrorResponse {
         ErrorResponse::bad_request_message(format!(
             "{} {reason}",
             self.scope.choose("Project", "Group")
@@ -50,23 +55,28 @@ impl DeletionTarget {
     }
 
     /// Sets its name and path, and sets or removes the mark.
-    fn save(&self, call: &Call<'_>, [name, path]: [String; 2], day: Option<&str>) -> Result<()> {
+    fn save_mark(
+        &self,
+        call: &Call<'_>,
+        [name, path]: [String; 2],
+        day: Option<&str>,
+    ) -> Result<()> {
         let (table, id) = (self.scope.table(), self.scope.id());
-        let set = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
-        call.execute(&format!("UPDATE {table} {set}"), params![id, name, path, day])?;
+        let set_clause = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
+        call.execute(&format!("UPDATE {table} {set_clause}"), params![id, name, path, day])?;
         if self.is_group() {
             let group = Namespace::by_id(call.db, id)?;
             return group.map_or(Ok(()), |group| group_moves::update_full_paths(call, &group));
         }
-        call.set_column(table, id, "full_path", self.full_path_with(&path))?;
+        call.set_column(table, id, "full_path", self.sibling_full_path(&path))?;
         // Before that release a mark also archived a project.
         let is_archiving = call.release() < OBSERVED_RELEASE;
         if is_archiving { call.set_column(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 
-    fn full_path_with(&self, path: &str) -> String {
+    fn sibling_full_path(&self, path: &str) -> String {
         match self.scope.full_path().rsplit_once('/') {
-            Some((ancestors, _)) => format!("{ancestors}/{path}"),
+            Some((parent_path, _)) => format!("{parent_path}/{path}"),
             None => path.to_owned(),
         }
     }
@@ -80,25 +90,25 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         GroupOrProject::Group(group) => &group.created_at,
     })?;
     // From 16.0 to 18.0, only the deletion of groups and of their projects is delayed.
-    let is_personal = !target.is_group() && target.ancestors.is_empty();
+    let is_personal = !target.is_group() && target.ancestor_ids.is_empty();
     let delays_personal = call.is_at_least(18, 0) || !call.is_at_least(16, 0);
     let is_delayed = call.service.deletion_delay().is_some() && (delays_personal || !is_personal);
-    let has_parameter = target.is_group() || call.is_at_least(15, 11);
-    let is_permanent = has_parameter && call.params.is_set("permanently_remove")?;
+    let accepts_permanent_removal = target.is_group() || call.is_at_least(15, 11);
+    let is_permanent = accepts_permanent_removal && call.params.is_true("permanently_remove")?;
     if is_delayed && is_permanent {
         check_permanent(call, &target)?;
     } else if is_delayed && target.is_marked {
-        return Err(target.refusal("has already been marked for deletion"));
+        return Err(target.error("has already been marked for deletion"));
     }
     if !is_delayed || is_permanent {
         let (table, id) = (target.scope.table(), target.scope.id());
         call.execute(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
-    } else if !is_any_group_marked(call, target.ancestors.iter().copied())? {
+    } else if !is_any_group_marked(call, target.ancestor_ids.iter().copied())? {
         // Everything below a marked group is deleted with it.
         let names = target.scope.name_and_path().map(|text| format!("{text}{}", target.suffix));
-        target.save(call, names, Some(call.today()))?;
+        target.save_mark(call, names, Some(call.today()))?;
     }
-    Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
+    Answer::with_status(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
 /// True if one of these groups is marked.
@@ -111,16 +121,16 @@ pub(super) fn is_any_group_marked(
     call.query_value(sql, [Value::from_iter(groups).to_string()])
 }
 
-/// Checks a call that removes a marked project or group immediately: it must contain the full path. A
-/// top-level group cannot be removed immediately.
+/// Refuses an immediate removal unless the project or group is marked and the call contains its full
+/// path. A top-level group cannot be removed immediately.
 fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     let path = call.params.text("full_path")?;
-    refuse_if(target.is_group() && target.ancestors.is_empty(), || {
+    refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || {
         ErrorResponse::bad_request_message(
             "`permanently_remove` option is only available for subgroups.",
         )
     })?;
-    refuse_if(!target.is_marked, || target.refusal("must be marked for deletion first."))?;
+    refuse_if(!target.is_marked, || target.error("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
         let type_name = target.scope.choose("project", "subgroup");
         ErrorResponse::bad_request_message(format!(
@@ -137,15 +147,15 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
     if !call.is_at_least(18, 0) {
         call.require_tier(AttributeTier::Premium)?;
     }
-    refuse_if(!target.is_marked, || target.refusal("has not been marked for deletion"))?;
+    refuse_if(!target.is_marked, || target.error("has not been marked for deletion"))?;
     let names = target.scope.name_and_path();
     let mut names = names.map(|name| name.strip_suffix(&target.suffix).unwrap_or(name).to_owned());
-    let full_path = target.full_path_with(&names[1]);
+    let full_path = target.sibling_full_path(&names[1]);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
              OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))";
     if call.query_value(sql, params![full_path, id, target.is_group()])? {
-        let infix = format!("-{}", &call.random_hex()[..5]);
-        names.iter_mut().for_each(|name| name.push_str(&infix));
+        let random_suffix = format!("-{}", &call.random_hex()[..5]);
+        names.iter_mut().for_each(|name| name.push_str(&random_suffix));
     }
     let (parent_column, text_prefix) = target.scope.choose(
         ("namespace_id", "Project namespace name has already been taken and "),
@@ -158,7 +168,7 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.query_value(&sql, params![id, names[0]])?, || {
         ErrorResponse::bad_request_message(format!("{text_prefix}Name has already been taken"))
     })?;
-    target.save(call, names, None)?;
+    target.save_mark(call, names, None)?;
     match target.scope {
         GroupOrProject::Project(_) => {
             projects::project_answer(call, StatusCode::CREATED, id, Extras::default())

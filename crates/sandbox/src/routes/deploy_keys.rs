@@ -23,10 +23,10 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/deploy_keys/{key_id}/enable", enable),
 ];
 
-const TYPES: &str = "ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 \
+const KEY_TYPES: &str = "ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 \
     ecdsa-sha2-nistp521 sk-ecdsa-sha2-nistp256@openssh.com sk-ssh-ed25519@openssh.com";
 
-const FORBIDDEN_TYPE: &str =
+const FORBIDDEN_TYPE_TEXT: &str =
     "type is forbidden. Must be RSA, DSA, ECDSA, ED25519, ECDSA_SK, or ED25519_SK";
 
 struct DeployKey {
@@ -46,29 +46,29 @@ impl DeployKey {
         call.query_column("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
     }
 
-    /// True if a project in which the caller is a member uses it.
-    fn is_reachable(&self, call: &Call<'_>) -> Result<bool> {
+    /// True if the key belongs to a project in which the caller is a member.
+    fn is_visible_to_caller(&self, call: &Call<'_>) -> Result<bool> {
         try_any(self.projects(call)?, |id| {
             let project = Project::by_id(call.db, id)?;
             project.map_or(Ok(false), |project| Ok(call.level_in(&project)? > 0))
         })
     }
 
-    /// The right of a project to push with it; `None` if the project does not use it.
+    /// True if the project may push with the key; `None` if the project does not use it.
     fn can_push(&self, call: &Call<'_>, project: i64) -> Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-        call.query_optional(sql, [project, self.id])
+        call.query_optional_value(sql, [project, self.id])
     }
 
-    fn attach(&self, call: &Call<'_>, project: i64, can_push: bool) -> Result<()> {
+    fn add_to_project(&self, call: &Call<'_>, project: i64, can_push: bool) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
         call.execute(sql, params![self.id, project, can_push]).map(drop)
     }
 
-    /// The key as the service shows it, without the project's part.
+    /// The key as the service shows it, without the fields that depend on the project.
     fn json(&self, call: &Call<'_>) -> Value {
         let mut body =
-            self.members("id title key fingerprint fingerprint_sha256 created_at expires_at");
+            self.json_columns("id title key fingerprint fingerprint_sha256 created_at expires_at");
         body["fingerprint"] = self.md5_fingerprint().into();
         body["fingerprint_sha256"] = self.column("fingerprint");
         set_if(&mut body, call.release() >= OBSERVED_RELEASE, "last_used_at", Value::Null);
@@ -99,24 +99,25 @@ fn decode_material(material: &str) -> Option<Vec<u8>> {
 /// content. `None` if the text is not a key.
 fn parse_key(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
-    let (kind, material) = (words.first()?, words.get(1)?);
+    let (key_type, material) = (words.first()?, words.get(1)?);
     let bytes = decode_material(material)?;
     // The content begins with its type, after four bytes with the length.
     let (length, key_content) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-    let is_type = TYPES.split(' ').any(|name| name == *kind);
-    let is_valid =
-        is_type && key_content.get(..length)? == kind.as_bytes() && key_content.len() > length;
+    let is_known_type = KEY_TYPES.split(' ').any(|name| name == *key_type);
+    let is_valid = is_known_type
+        && key_content.get(..length)? == key_type.as_bytes()
+        && key_content.len() > length;
     let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
     is_valid.then(|| (words.join(" "), fingerprint))
 }
 
-/// The title; adds its faults.
-fn read_title(call: &Call<'_>, complaints: &mut Complaints) -> Result<String> {
+/// Reads the title, and adds its errors.
+fn read_title(call: &Call<'_>, errors: &mut FieldErrors) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
-    complaints.add_if(title.trim().is_empty(), FIELD, "can't be blank");
-    complaints.check_length(FIELD, &title, MAX_NAME_LENGTH);
+    errors.add_if(title.trim().is_empty(), FIELD, "can't be blank");
+    errors.check_length(FIELD, &title, MAX_NAME_LENGTH);
     Ok(title)
 }
 
@@ -137,17 +138,17 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// All keys of all projects, each with the projects in which it may push. None of them is public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    let is_public = call.params.is_set("public")?;
+    let is_public = call.params.is_true("public")?;
     let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
     page::list_objects(call, &keys, |key| {
         let projects = key.projects(call)?;
-        let writable = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
-        let writable = writable.into_iter().map(|id| {
+        let writable_ids = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
+        let writable_projects = writable_ids.into_iter().map(|id| {
             let project = Project::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
             projects::identity_json(call, &project)
         });
         let mut body = key.json(call);
-        body["projects_with_write_access"] = writable.collect::<Result<_>>()?;
+        body["projects_with_write_access"] = writable_projects.collect::<Result<_>>()?;
         Ok(body)
     })
 }
@@ -158,43 +159,43 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&key.project_json(call, project)?)
 }
 
-/// An existing key is searched by the sent text. So a stored key with a shortened comment is not
-/// found.
+/// Adds a key to a project. An existing key is found only by its exact text, so not if its comment was
+/// shortened when it was stored.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["key", "title"])?;
-    let sent_key = call.params.text("key")?.unwrap_or_default().trim().to_owned();
-    let can_push = call.params.is_set("can_push")?;
-    if let Some(existing) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent_key])? {
-        let is_used = existing.can_push(call, project)?.is_some();
-        if !is_used && existing.is_reachable(call)? {
-            existing.attach(call, project, can_push)?;
+    let key_text = call.params.text("key")?.unwrap_or_default().trim().to_owned();
+    let can_push = call.params.is_true("can_push")?;
+    if let Some(existing_key) = DeployKey::first(call.db, "WHERE k.key = ?1", [&key_text])? {
+        let is_used = existing_key.can_push(call, project)?.is_some();
+        if !is_used && existing_key.is_visible_to_caller(call)? {
+            existing_key.add_to_project(call, project, can_push)?;
         }
-        if is_used || existing.can_push(call, project)?.is_some() {
-            return Answer::created(&existing.project_json(call, project)?);
+        if is_used || existing_key.can_push(call, project)?.is_some() {
+            return Answer::created(&existing_key.project_json(call, project)?);
         }
     }
-    let mut complaints = Complaints::default();
-    let title = read_title(call, &mut complaints)?;
+    let mut errors = FieldErrors::default();
+    let title = read_title(call, &mut errors)?;
     let expires_at = call.params.time_or_day("expires_at")?.map(clock::format_time);
-    let is_past = expires_at.as_deref().is_some_and(|end| end < call.time_text());
-    complaints.add_if(is_past, "deploy_key.key", "has expired");
-    let Some((key, fingerprint)) = parse_key(&sent_key) else {
-        for text in [FORBIDDEN_TYPE, "is invalid"] {
-            complaints.add("deploy_key.key", text);
+    let is_expired = expires_at.as_deref().is_some_and(|expiry| expiry < call.time_text());
+    errors.add_if(is_expired, "deploy_key.key", "has expired");
+    let Some((key, fingerprint)) = parse_key(&key_text) else {
+        for text in [FORBIDDEN_TYPE_TEXT, "is invalid"] {
+            errors.add("deploy_key.key", text);
         }
-        complaints.add("deploy_key.fingerprint_sha256", "cannot be generated");
-        return Err(complaints.into());
+        errors.add("deploy_key.fingerprint_sha256", "cannot be generated");
+        return Err(errors.into());
     };
     if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
-        complaints.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
+        errors.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
-    complaints.into_result()?;
+    errors.into_result()?;
     let created_at = call.time_text().to_owned();
     let mut new_key = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
-    new_key.id = new_key.put(call.db)?;
-    new_key.attach(call, project, can_push)?;
+    new_key.id = new_key.upsert(call.db)?;
+    new_key.add_to_project(call, project, can_push)?;
     Answer::created(&new_key.project_json(call, project)?)
 }
 
@@ -205,14 +206,18 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let mut key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
     let can_edit_title = call.is_administrator() || key.projects(call)? == [project];
     if call.params.has("title") && can_edit_title {
-        let mut complaints = Complaints::default();
-        key.title = read_title(call, &mut complaints)?;
-        complaints.into_result()?;
-        key.put(call.db)?;
+        let mut errors = FieldErrors::default();
+        key.title = read_title(call, &mut errors)?;
+        errors.into_result()?;
+        key.upsert(call.db)?;
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
-        key.attach(call, project, can_push.ok_or_else(|| ErrorResponse::not_null("can_push"))?)?;
+        key.add_to_project(
+            call,
+            project,
+            can_push.ok_or_else(|| ErrorResponse::null_column("can_push"))?,
+        )?;
     }
     Answer::ok(&key.project_json(call, project)?)
 }
@@ -231,9 +236,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     match DeployKey::by_id(call.db, call.segment_id("key_id")?)? {
-        Some(key) if key.is_reachable(call)? => {
+        Some(key) if key.is_visible_to_caller(call)? => {
             if key.can_push(call, project)?.is_none() {
-                key.attach(call, project, false)?;
+                key.add_to_project(call, project, false)?;
             }
             Answer::created(&key.json(call))
         }

@@ -19,7 +19,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/vulnerabilities", |call| empty_list(call, call.project_as(0).map(drop))),
     // For its maintainers.
     get("/projects/{id}/triggers", |call| empty_list(call, call.project_as(MAINTAINER).map(drop))),
-    // All others get 403.
+    // For its maintainers; callers without a token get 403, not 401.
     get("/projects/{id}/uploads", |call| empty_list(call, call.project_with(MAINTAINER).map(drop))),
     // Collections with other paths.
     get("/admin/ci/variables", |call| empty_list(call, call.administrator().map(drop))),

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::collections::{AGENTS, group_with_level, maintained_project};
+use super::collections::{CLUSTER_AGENTS, group_for_level, project_for_maintainers};
 use super::fields::{change_rows, row_id};
 use super::grants;
 use super::names::convert_to_sentences;
@@ -14,10 +14,10 @@ pub(super) const COLLECTIONS: &[Collection] =
 pub(super) const ROUTES: &[Route] = &[ENVIRONMENTS.route(
     Method::POST,
     "/projects/{id}/environments/{entry}/stop",
-    Verb::Custom(stop),
+    Verb::Custom(stop_environment),
 )];
 
-const TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
+const ENVIRONMENT_TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
 
 /// Words in a name that show the tier of an environment.
 const TIER_WORDS: [(&str, &[&str]); 4] = [
@@ -31,34 +31,37 @@ const ENVIRONMENTS: Collection = Collection {
     required_features: &[&["environments_access_level"], &["builds_access_level"]],
     read_level: 0,
     write_level: DEVELOPER,
-    required: &["name"],
+    required_params: &["name"],
     fields: &[
-        RowField::new("name", Form::Text),
-        RowField::new("external_url", Form::Text),
-        RowField::new("tier", Form::Word(TIERS)),
-        RowField { since: Some(Release::new(17, 8)), ..RowField::new("description", Form::Text) },
+        RowField::new("name", FieldType::Text),
+        RowField::new("external_url", FieldType::Text),
+        RowField::new("tier", FieldType::Word(ENVIRONMENT_TIERS)),
+        RowField {
+            since: Some(Release::new(17, 8)),
+            ..RowField::new("description", FieldType::Text)
+        },
         RowField {
             since: Some(Release::new(17, 8)),
             preset: r#""always""#,
-            ..RowField::new(AUTO_STOP, Form::Word(&["always", "with_action"]))
+            ..RowField::new(AUTO_STOP_SETTING, FieldType::Word(&["always", "with_action"]))
         },
         RowField {
             answer_name: "",
             since: AGENT_FIELDS_RELEASE,
-            ..RowField::new(AGENT, Form::Integer)
+            ..RowField::new(AGENT_ID, FieldType::Integer)
         },
         RowField {
             answer_name: "",
             since: AGENT_FIELDS_RELEASE,
-            ..RowField::new(NAMESPACE, Form::Text)
+            ..RowField::new(NAMESPACE, FieldType::Text)
         },
         RowField {
             answer_name: "",
             since: AGENT_FIELDS_RELEASE,
-            ..RowField::new(FLUX_PATH, Form::Text)
+            ..RowField::new(FLUX_PATH, FieldType::Text)
         },
     ],
-    extra_members: &[("auto_stop_at", "null")],
+    extra_fields: &[("auto_stop_at", "null")],
     filters: &["name"],
     filter: filter_environments,
     complete: complete_environment,
@@ -71,20 +74,20 @@ const ENVIRONMENTS: Collection = Collection {
     ..Collection::new("/projects/{id}/environments")
 };
 
-const AUTO_STOP: &str = "auto_stop_setting";
-const AGENT: &str = "cluster_agent_id";
+const AUTO_STOP_SETTING: &str = "auto_stop_setting";
+const AGENT_ID: &str = "cluster_agent_id";
 const NAMESPACE: &str = "kubernetes_namespace";
 const FLUX_PATH: &str = "flux_resource_path";
 /// The first release with the fields of the agent.
 const AGENT_FIELDS_RELEASE: Option<Release> = Some(Release::new(17, 5));
 
 /// The states of an environment.
-const STATES: &[&str] = &["available", "stopping", "stopped"];
+const ENVIRONMENT_STATES: &[&str] = &["available", "stopping", "stopped"];
 
 fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Result<()> {
     let params = &call.params;
     params.refuse_both(["name", "search"])?;
-    if let Some(state) = params.allowed_text("states", STATES)? {
+    if let Some(state) = params.allowed_text("states", ENVIRONMENT_STATES)? {
         rows.retain(|row| row.text("state") == state);
     }
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
@@ -98,34 +101,34 @@ fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Res
     Ok(())
 }
 
-/// True if the caller has a level that a protected environment asks for, by its name or by its tier.
+/// True if each protection of the environment, by its name or tier, has a grant for the caller.
 fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let project = call.project()?;
     if call.is_administrator() || call.tier() < PROTECTED_ENVIRONMENTS.tier {
         return Ok(true);
     }
-    let mut protections = PROTECTED_ENVIRONMENTS.rows.all(call, call.scope.holder())?;
+    let mut protections = PROTECTED_ENVIRONMENTS.table.list(call, call.scope.holder())?;
     protections.retain(|protection| protection.text("name") == row.text("name"));
     for group in traversal_ids(&project.namespace.traversal) {
-        let tier_protections = PROTECTED_TIERS.rows.all(call, Holder::Group(group))?;
+        let tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group))?;
         protections.extend(
             tier_protections.into_iter().filter(|one| one.text("name") == row.text("tier")),
         );
     }
     let (user, level) = (call.user()?.id, call.level_in(project)?);
-    let admits_caller = |grant: &Value| -> Result<bool> {
-        let group = Namespace::by_any(call.db, grant["group_id"].as_i64())?;
+    let includes_caller = |grant: &Value| -> Result<bool> {
+        let group = Namespace::by_optional_id(call.db, grant["group_id"].as_i64())?;
         let group_level = group.map(|group| call.level_in_group(&group)).transpose()?.unwrap_or(0);
         Ok(grant["user_id"] == user
             || grant["user_id"].is_null()
                 && grant["group_id"].is_null()
-                && grant["access_level"].as_i64().is_some_and(|least| level >= least)
+                && grant["access_level"].as_i64().is_some_and(|min_level| level >= min_level)
             || group_level > 0)
     };
     Ok(!try_any(protections, |protection: Record| {
         Ok(!try_any(
             protection.value(DEPLOY_LEVELS).as_array().into_iter().flatten(),
-            admits_caller,
+            includes_caller,
         )?)
     })?)
 }
@@ -138,27 +141,27 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
             "is automatically generated and cannot be changed",
         ));
     }
-    // From 16.0 on a name cannot be changed.
+    // From 16.0 on, the name of an environment cannot be changed.
     let stored_row = stored_rows.iter().find(|other| other.id == row.id);
-    if let Some(before) = stored_row.filter(|_| call.is_at_least(16, 0)) {
-        row.set("name", before.text("name"));
+    if let Some(stored) = stored_row.filter(|_| call.is_at_least(16, 0)) {
+        row.set("name", stored.text("name"));
     }
     let agent = find_agent(call, row)?;
-    let has_sent_agent = call.params.has(AGENT) && !row.value(AGENT).is_null();
+    let has_sent_agent = call.params.has(AGENT_ID) && !row.value(AGENT_ID).is_null();
     refuse_if(has_sent_agent && agent.is_none(), || {
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
         ErrorResponse::bad_request(text)
     })?;
     check(row, &stored_rows, stored_row, agent.is_some())
         .map_err(|failure| if row.id == 0 { convert_to_sentences(failure) } else { failure })?;
-    for name in ["external_url", AUTO_STOP] {
+    for name in ["external_url", AUTO_STOP_SETTING] {
         if row.text(name).is_empty() {
             row.settings.remove(name);
         }
     }
     if row.id == 0 {
         row.set("state", "available");
-        row.set("slug", slug(row.text("name")));
+        row.set("slug", make_slug(row.text("name")));
     }
     if row.text("tier").is_empty() {
         let lower_name = row.text("name").to_lowercase();
@@ -169,37 +172,43 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     Ok(())
 }
 
-/// The faults of an environment. Unchanged fields are not checked again.
-fn check(row: &Record, rows: &[Record], former: Option<&Record>, has_agent: bool) -> Result<()> {
-    let mut complaints = Complaints::default();
+/// Refuses an environment with errors. Unchanged fields are not checked again.
+fn check(
+    row: &Record,
+    rows: &[Record],
+    former_row: Option<&Record>,
+    has_agent: bool,
+) -> Result<()> {
+    let mut errors = FieldErrors::default();
     let name = row.text("name");
-    complaints.add_if(name.is_empty(), "name", "can't be blank");
-    complaints.add_if(row.is_taken(rows, "name"), "name", "has already been taken");
-    let slug = slug(name);
+    errors.add_if(name.is_empty(), "name", "can't be blank");
+    errors.add_if(row.is_taken(rows, "name"), "name", "has already been taken");
+    let slug = make_slug(name);
     let is_slug_taken = rows.iter().any(|other| row.id == 0 && other.text("slug") == slug);
-    complaints.add_if(is_slug_taken, "slug", "has already been taken");
+    errors.add_if(is_slug_taken, "slug", "has already been taken");
     let url = row.text("external_url");
     // A URL without a scheme is not checked.
     if url.contains(':')
-        && let Some(refusal) = urls::url_refusal(url, &["http", "https"], Reach::Anywhere)
+        && let Some(error) = urls::url_error(url, &["http", "https"], UrlTargets::Anywhere)
     {
-        complaints.add("external_url", refusal);
+        errors.add("external_url", error);
     }
     let is_changed =
-        |name: &str| former.map_or(Value::Null, |before| before.value(name)) != row.value(name);
+        |name: &str| former_row.map_or(Value::Null, |stored| stored.value(name)) != row.value(name);
     let has_namespace = !row.text(NAMESPACE).is_empty();
-    for (name, other, has_other, words) in [
-        (NAMESPACE, AGENT, has_agent, "cannot be set without a cluster agent"),
+    for (name, other_name, has_other, problem) in [
+        (NAMESPACE, AGENT_ID, has_agent, "cannot be set without a cluster agent"),
         (FLUX_PATH, NAMESPACE, has_namespace, "cannot be set without a kubernetes namespace"),
     ] {
-        let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
-        complaints.add_if(is_set && !has_other, name, words);
+        let needs_check =
+            !row.text(name).is_empty() && (is_changed(name) || is_changed(other_name));
+        errors.add_if(needs_check && !has_other, name, problem);
     }
-    complaints.into_result()
+    errors.into_result()
 }
 
-/// A name in the form for URLs: short, plain, and with a mark if it was changed.
-fn slug(name: &str) -> String {
+/// A short form of a name for URLs. If it differs from the name, it ends in a digest.
+fn make_slug(name: &str) -> String {
     let mut slug = name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     if !slug.starts_with(|c: char| c.is_ascii_lowercase()) {
         slug.insert_str(0, "env-");
@@ -208,8 +217,8 @@ fn slug(name: &str) -> String {
         return slug;
     }
     slug.truncate(17);
-    let mark = format!("{:x}", Sha256::digest(name.as_bytes()));
-    format!("{}-{}", slug.trim_end_matches('-'), &mark[..6])
+    let digest = format!("{:x}", Sha256::digest(name.as_bytes()));
+    format!("{}-{}", slug.trim_end_matches('-'), &digest[..6])
 }
 
 fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
@@ -220,9 +229,10 @@ fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     body["project"] = project;
     body["state"] = row.value("state");
     if let Some(agent) = find_agent(call, row)?
-        && call.level()? >= AGENTS.read_level
+        && call.level()? >= CLUSTER_AGENTS.read_level
     {
-        body["cluster_agent"] = CollectionCall { collection: &AGENTS, ..*call }.json(&agent)?;
+        body["cluster_agent"] =
+            CollectionCall { collection: &CLUSTER_AGENTS, ..*call }.json(&agent)?;
         body[NAMESPACE] = row.value(NAMESPACE);
         body[FLUX_PATH] = row.value(FLUX_PATH);
     }
@@ -231,16 +241,16 @@ fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
 
 /// The agent of an environment, if the project still has it.
 fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>> {
-    let id = row.value(AGENT).as_i64();
-    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call, call.scope.holder(), id))?)
+    let id = row.value(AGENT_ID).as_i64();
+    Ok(id.map_or(Ok(None), |id| CLUSTER_AGENTS.table.find(call, call.scope.holder(), id))?)
 }
 
 /// No jobs run here, so it stops at once; one that only a job stops needs `force`.
-fn stop(call: &CollectionCall<'_>) -> Result<Answer> {
+fn stop_environment(call: &CollectionCall<'_>) -> Result<Answer> {
     let mut row = call.find()?;
     refuse_if(!may_deploy(call, &row)?, ErrorResponse::forbidden)?;
-    let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP) == "with_action";
-    refuse_if(needs_job && !call.params.is_set("force")?, || {
+    let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP_SETTING) == "with_action";
+    refuse_if(needs_job && !call.params.is_true("force")?, || {
         ErrorResponse::bad_request(
             "Attempted to stop the environment but failed to change the status",
         )
@@ -251,16 +261,16 @@ fn stop(call: &CollectionCall<'_>) -> Result<Answer> {
 }
 
 const PROTECTED_ENVIRONMENTS: Collection = Collection {
-    key: "name",
+    answer_key: "name",
     tier: AttributeTier::Premium,
-    required: &["name", DEPLOY_LEVELS],
-    fields: &[RowField::new("name", Form::Text)],
-    scope: |_, call| maintained_project(call),
+    required_params: &["name", DEPLOY_LEVELS],
+    fields: &[RowField::new("name", FieldType::Text)],
+    scope: |_, call| project_for_maintainers(call),
     filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
     },
-    complete: complete_protected,
+    complete: complete_protection,
     json: |_, row| {
         Ok(row.members(&["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
     },
@@ -270,7 +280,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
 /// Groups protect the environments of a tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
-    scope: |_, call| group_with_level(call, OWNER),
+    scope: |_, call| group_for_level(call, OWNER),
     ..PROTECTED_ENVIRONMENTS
 };
 
@@ -278,7 +288,7 @@ const DEPLOY_LEVELS: &str = "deploy_access_levels";
 const APPROVAL_RULES: &str = "approval_rules";
 const APPROVAL_COUNT: &str = "required_approval_count";
 
-fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.params.integer(APPROVAL_COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED_RELEASE {
@@ -296,21 +306,26 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
         } else {
             format!("Protected environment '{name}' already exists")
         }));
-    } else if is_group && !TIERS.contains(&row.text("name")) {
-        let tiers = TIERS.join(", ");
-        let words = format!("Name must be one of environment tiers: {tiers}");
-        return Err(ErrorResponse::invalid_record(vec![words]));
+    } else if is_group && !ENVIRONMENT_TIERS.contains(&row.text("name")) {
+        let tiers = ENVIRONMENT_TIERS.join(", ");
+        let text = format!("Name must be one of environment tiers: {tiers}");
+        return Err(ErrorResponse::invalid_record(vec![text]));
     }
     let stored_count = row.settings.get(APPROVAL_COUNT).and_then(Value::as_i64);
     row.set(APPROVAL_COUNT, count.or(stored_count).unwrap_or(0));
     for list in [DEPLOY_LEVELS, APPROVAL_RULES] {
-        let new_rows = change_rows(call, list, row.value(list), |former, sent, removes| {
-            // An edit of an approval rule must repeat its grantee.
-            if removes && list == APPROVAL_RULES {
-                check_grantee(list, sent)?;
-            }
-            if removes { Ok(None) } else { complete_grant(call, list, former, sent) }
-        })?;
+        let new_rows =
+            change_rows(call, list, row.value(list), |stored_row, requested_row, is_removal| {
+                // An edit of an approval rule must repeat its grantee.
+                if is_removal && list == APPROVAL_RULES {
+                    check_grantee(list, requested_row)?;
+                }
+                if is_removal {
+                    Ok(None)
+                } else {
+                    complete_grant(call, list, stored_row, requested_row)
+                }
+            })?;
         refuse_if(list == DEPLOY_LEVELS && new_rows.is_empty(), || {
             ErrorResponse::invalid_record(
                 "Deploy access levels is too short (minimum is 1 character)",
@@ -324,7 +339,7 @@ fn complete_protected(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
 /// The fields for a grantee; each element has exactly one of them.
 const GRANTEE_FIELDS: [&str; 3] = ["access_level", "user_id", "group_id"];
 
-const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
+const EXACTLY_ONE_TEXT: &str = "Exactly one of access_level, group_id, user_id must be present";
 
 /// Refuses an element that does not have exactly one of these fields.
 fn check_grantee(list: &str, requested_row: &Value) -> Result<()> {
@@ -332,41 +347,44 @@ fn check_grantee(list: &str, requested_row: &Value) -> Result<()> {
         1 => Ok(()),
         0 if list == APPROVAL_RULES => {
             let names = GRANTEE_FIELDS.map(|name| format!("{list}[{name}]"));
-            Err(ErrorResponse::parameter(&names.join(", "), NONE_SENT))
+            Err(ErrorResponse::parameter(&names.join(", "), NONE_SENT_TEXT))
         }
-        _ => Err(invalid_row(list, EXACTLY_ONE)),
+        _ => Err(invalid_row(list, EXACTLY_ONE_TEXT)),
     }
 }
 
-fn invalid_row(list: &str, words: &str) -> ErrorResponse {
+fn invalid_row(list: &str, text: &str) -> ErrorResponse {
     let noun = if list == APPROVAL_RULES { "Approval rules" } else { "Deploy access levels" };
-    ErrorResponse::invalid_record(vec![format!("{noun} {words}")])
+    ErrorResponse::invalid_record(vec![format!("{noun} {text}")])
 }
 
-/// One element of a list of grants; `None` if its user or group has no access. In a project, a user
-/// needs access of any kind and a group must be invited. In a group, a user needs membership of the
-/// required level, and a group must be below it.
+/// Makes an element of a list of grants; `None` if its user or group is not grantable. In a project, a
+/// user needs access of any kind, and a group must be invited. In a group, a user must be at least a
+/// maintainer, and a group must be a subgroup.
 fn complete_grant(
     call: &CollectionCall<'_>,
     list: &str,
     stored_row: Option<&Value>,
-    sent: &Value,
+    requested_row: &Value,
 ) -> Result<Option<Value>> {
-    let read = |name: &str| read_integer(&format!("{list}[{name}]"), &sent[name]);
-    check_grantee(list, sent)?;
-    let (user_id, group_id) = (read("user_id")?, read("group_id")?);
-    let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
-        [DEVELOPER, MAINTAINER, 60].contains(&level)
-    })?;
+    let read_number = |name: &str| read_integer(&format!("{list}[{name}]"), &requested_row[name]);
+    check_grantee(list, requested_row)?;
+    let (user_id, group_id) = (read_number("user_id")?, read_number("group_id")?);
+    let level = read_allowed_integer(
+        &format!("{list}[access_level]"),
+        &requested_row["access_level"],
+        |level| [DEVELOPER, MAINTAINER, 60].contains(&level),
+    )?;
     let grantee = match (user_id, group_id, level) {
-        (Some(id), ..) if may_user_deploy(call, id)? => Some(Grantee::User(id)),
-        (_, Some(id), _) if may_group_deploy(call, id)? => Some(Grantee::Group(id)),
+        (Some(id), ..) if is_user_grantable(call, id)? => Some(Grantee::User(id)),
+        (_, Some(id), _) if is_group_grantable(call, id)? => Some(Grantee::Group(id)),
         (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
-    let description = grantee.map_or(Ok(None), |to| grants::grantee_name(call, to))?;
+    let description =
+        grantee.map_or(Ok(None), |named_grantee| grants::grantee_name(call, named_grantee))?;
     let Some(description) = description else {
-        return stored_row.map_or(Ok(None), |_| Err(invalid_row(list, EXACTLY_ONE)));
+        return stored_row.map_or(Ok(None), |_| Err(invalid_row(list, EXACTLY_ONE_TEXT)));
     };
     let mut body = json!({
         "id": row_id(call, stored_row)?,
@@ -375,24 +393,24 @@ fn complete_grant(
         "access_level_description": description,
         "user_id": user_id,
         "group_id": group_id,
-        "group_inheritance_type": read("group_inheritance_type")?.unwrap_or(0),
+        "group_inheritance_type": read_number("group_inheritance_type")?.unwrap_or(0),
     });
     if list == APPROVAL_RULES {
-        let count = read("required_approvals")?.unwrap_or(1);
+        let count = read_number("required_approvals")?.unwrap_or(1);
         refuse_if(count < 1, || {
             invalid_row(list, "required approvals must be greater than or equal to 1")
         })?;
         body["required_approvals"] = count.into();
     }
-    let is_other = stored_row.is_some_and(|before| {
-        GRANTEE_FIELDS.into_iter().any(|name| body[name].is_null() != before[name].is_null())
+    let is_other_grantee_type = stored_row.is_some_and(|stored| {
+        GRANTEE_FIELDS.into_iter().any(|name| body[name].is_null() != stored[name].is_null())
     });
-    refuse_if(is_other, || invalid_row(list, EXACTLY_ONE))?;
+    refuse_if(is_other_grantee_type, || invalid_row(list, EXACTLY_ONE_TEXT))?;
     Ok(Some(body))
 }
 
-/// True if a user has enough access to be named.
-fn may_user_deploy(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
+/// True if a grant may name this user.
+fn is_user_grantable(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
     Ok(match call.scope {
         GroupOrProject::Group(group) => {
             let memberships = Memberships::read(call.db, user, call.today())?;
@@ -402,13 +420,13 @@ fn may_user_deploy(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
     })
 }
 
-/// True if a group can be named.
-fn may_group_deploy(call: &CollectionCall<'_>, group_id: i64) -> Result<bool> {
+/// True if a grant may name this group.
+fn is_group_grantable(call: &CollectionCall<'_>, group_id: i64) -> Result<bool> {
     let GroupOrProject::Group(group) = call.scope else {
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
         return call.query_value(sql, [call.scope.id(), group_id]);
     };
-    Ok(Namespace::by_id(call.db, group_id)?.is_some_and(|named| {
-        named.id != group.id && named.traversal.starts_with(&*group.traversal)
+    Ok(Namespace::by_id(call.db, group_id)?.is_some_and(|other_group| {
+        other_group.id != group.id && other_group.traversal.starts_with(&*group.traversal)
     }))
 }

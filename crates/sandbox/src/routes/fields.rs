@@ -4,7 +4,7 @@ use super::prelude::*;
 
 /// The type of object to which an id refers.
 #[derive(Clone, Copy, Debug)]
-pub enum ReferencedRow {
+pub enum ReferencedType {
     /// A user.
     User,
     /// A group.
@@ -13,9 +13,9 @@ pub enum ReferencedRow {
     Project,
 }
 
-impl ReferencedRow {
-    /// Its name; null if it no longer exists.
-    pub(super) fn shown_name(self, call: &Call<'_>, id: &Value) -> Result<Value> {
+impl ReferencedType {
+    /// The username or full path of the object with this id; null if it no longer exists.
+    pub(super) fn find_name(self, call: &Call<'_>, id: &Value) -> Result<Value> {
         let id = id.as_i64().unwrap_or_default();
         Ok(match self {
             Self::User => User::by_id(call.db, id)?.map(|user| user.username),
@@ -29,7 +29,7 @@ impl ReferencedRow {
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Form {
+pub enum FieldType {
     /// Text.
     Text,
     /// An integer.
@@ -40,7 +40,7 @@ pub enum Form {
     Day,
     /// A time, or the beginning of a day.
     Time,
-    /// A day; another text counts as null.
+    /// A day; a text that is not a day counts as null.
     LooseDay,
     /// One of some words.
     Word(&'static [&'static str]),
@@ -51,7 +51,7 @@ pub enum Form {
     /// A list of ids.
     Ids,
     /// The id of an object that answers show by its username or full path.
-    Named(ReferencedRow),
+    Named(ReferencedType),
     /// A list of objects (rows), each with one of these keys. In answers each row has an id. An edit
     /// contains new rows without `id`, changed rows with `id`, and removed rows with `id` and
     /// `_destroy`. A create may send a single row with the first key under another name.
@@ -66,7 +66,7 @@ pub struct RowField {
     /// Its name in answers; empty if they omit it.
     pub answer_name: &'static str,
     /// Its type.
-    pub form: Form,
+    pub field_type: FieldType,
     /// Its value in a new entry that omits it, as JSON.
     pub preset: &'static str,
     /// True if an edit ignores it.
@@ -86,11 +86,11 @@ pub struct RowField {
 impl RowField {
     /// A field with the same name in requests and answers, null by default, and unchanged by an
     /// edit that omits it.
-    pub const fn new(name: &'static str, form: Form) -> Self {
+    pub const fn new(name: &'static str, field_type: FieldType) -> Self {
         Self {
             name,
             answer_name: name,
-            form,
+            field_type,
             preset: "null",
             is_create_only: false,
             is_reset_by_edit: false,
@@ -111,48 +111,53 @@ impl RowField {
         serde_json::from_str(self.preset).unwrap_or_default()
     }
 
-    /// True if the call contains it.
-    pub(super) fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
-        let is_sent_alone =
-            matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
-        (call.params.has(self.name) || is_sent_alone) && self.exists(call)
+    /// True if the call contains this field and the service has it.
+    pub(super) fn is_in_call(&self, call: &Call<'_>, is_new: bool) -> bool {
+        let is_single_row_sent = matches!(self.field_type, FieldType::Rows(_, single_name) if is_new && call.params.has(single_name));
+        (call.params.has(self.name) || is_single_row_sent) && self.exists(call)
     }
 
-    /// The value in the call, given the stored one.
-    pub(super) fn sent_value(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
+    /// Reads the new value from the call. For lists of rows it depends on the stored value.
+    pub(super) fn read_value(
+        &self,
+        call: &Call<'_>,
+        stored_value: Option<&Value>,
+    ) -> Result<Value> {
         let (params, name) = (&call.params, self.name);
-        Ok(match self.form {
-            Form::Text if self.is_trimmed => {
+        Ok(match self.field_type {
+            FieldType::Text if self.is_trimmed => {
                 params.text(name)?.map(|text| text.trim().to_owned()).into()
             }
-            Form::Text => params.text(name)?.into(),
-            Form::Integer | Form::Named(_) => params.integer(name)?.into(),
-            Form::Flag => params.flag(name)?.into(),
-            Form::Day => params.date_text(name)?.into(),
-            Form::Time => params.time_or_day(name)?.map(clock::format_time).into(),
-            Form::LooseDay => {
+            FieldType::Text => params.text(name)?.into(),
+            FieldType::Integer | FieldType::Named(_) => params.integer(name)?.into(),
+            FieldType::Flag => params.flag(name)?.into(),
+            FieldType::Day => params.date_text(name)?.into(),
+            FieldType::Time => params.time_or_day(name)?.map(clock::format_time).into(),
+            FieldType::LooseDay => {
                 let day = params.date(name).unwrap_or_default().flatten();
                 day.map(|day| day.to_string()).into()
             }
-            Form::Word(words) => params.allowed_text(name, words)?.into(),
-            Form::Words(words) => {
-                let sent_words = params.allowed_texts(name, words)?.unwrap_or_default();
+            FieldType::Word(words) => params.allowed_text(name, words)?.into(),
+            FieldType::Words(words) => {
+                let requested_words = params.allowed_texts(name, words)?.unwrap_or_default();
                 // They are stored as flags, so answers have the order of the list.
-                let is_sent =
-                    words.iter().filter(|word| sent_words.iter().any(|sent| sent == **word));
-                is_sent.copied().collect()
+                let ordered_words = words
+                    .iter()
+                    .filter(|word| requested_words.iter().any(|requested| requested == **word));
+                ordered_words.copied().collect()
             }
-            Form::Texts => params.texts(name)?.unwrap_or_default().into(),
-            Form::Ids => params.integers(name)?.unwrap_or_default().into(),
-            Form::Rows(keys, alone) => {
-                let row = |before: Option<&Value>, row_sent: &Value, _| {
-                    let mut row = json!({"id": row_id(call, before)?});
-                    keys.iter().for_each(|key| row[*key] = row_sent[*key].clone());
+            FieldType::Texts => params.texts(name)?.unwrap_or_default().into(),
+            FieldType::Ids => params.integers(name)?.unwrap_or_default().into(),
+            FieldType::Rows(keys, single_name) => {
+                let make_row = |stored_row: Option<&Value>, element: &Value, _| {
+                    let mut row = json!({"id": row_id(call, stored_row)?});
+                    keys.iter().for_each(|key| row[*key] = element[*key].clone());
                     Ok(Some(row))
                 };
-                let mut rows = change_rows(call, name, stored.cloned().unwrap_or_default(), row)?;
-                if let (None, Some(level)) = (stored, params.get(alone)) {
-                    rows.extend(row(None, &json!({ keys[0]: level }), false)?);
+                let mut rows =
+                    change_rows(call, name, stored_value.cloned().unwrap_or_default(), make_row)?;
+                if let (None, Some(level)) = (stored_value, params.get(single_name)) {
+                    rows.extend(make_row(None, &json!({ keys[0]: level }), false)?);
                 }
                 rows.into()
             }
@@ -160,20 +165,20 @@ impl RowField {
     }
 }
 
-/// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
-/// changes that row, and one with `_destroy` removes it. `make_row` makes a row from the stored one,
-/// if there is one, and the element; it returns `None` to omit the row.
+/// Applies the changes in a call to a list of rows: an element without `id` adds a row, one with `id`
+/// changes that row, and one with `_destroy` removes it. `make_row` gets the stored row if there is one,
+/// the element, and true for a removal; it returns the new row, or `None` to omit it.
 pub(super) fn change_rows(
     call: &Call<'_>,
-    list: &str,
-    stored: Value,
+    list_name: &str,
+    stored_rows: Value,
     make_row: impl Fn(Option<&Value>, &Value, bool) -> Result<Option<Value>>,
 ) -> Result<Vec<Value>> {
-    let mut elements = stored.as_array().cloned().unwrap_or_default();
-    let Some(changes) = call.params.array(list)? else { return Ok(elements) };
-    refuse_if(!changes.iter().all(Value::is_object), || ErrorResponse::invalid(list))?;
+    let mut elements = stored_rows.as_array().cloned().unwrap_or_default();
+    let Some(changes) = call.params.array(list_name)? else { return Ok(elements) };
+    refuse_if(!changes.iter().all(Value::is_object), || ErrorResponse::invalid(list_name))?;
     for change in changes {
-        let Some(id) = read_integer(&format!("{list}[id]"), &change["id"])? else {
+        let Some(id) = read_integer(&format!("{list_name}[id]"), &change["id"])? else {
             elements.extend(make_row(None, change, false)?);
             continue;
         };
@@ -181,29 +186,29 @@ pub(super) fn change_rows(
             .iter()
             .position(|element| element["id"] == id)
             .ok_or_else(ErrorResponse::no_record)?;
-        let removes = read_flag("_destroy", &change["_destroy"])? == Some(true);
-        match make_row(Some(&elements[index]), change, removes)? {
-            Some(row) if !removes => elements[index] = row,
+        let is_removal = read_flag("_destroy", &change["_destroy"])? == Some(true);
+        match make_row(Some(&elements[index]), change, is_removal)? {
+            Some(row) if !is_removal => elements[index] = row,
             _ => drop(elements.remove(index)),
         }
     }
     Ok(elements)
 }
 
-/// The complaints about members that an item of a list lacks.
-pub(super) fn missing_member_faults(
+/// The errors for keys that an item of a list lacks.
+pub(super) fn missing_key_errors(
     list: &str,
     index: usize,
     item: &Value,
     names: [&str; 2],
 ) -> Vec<String> {
-    let absent = names.into_iter().filter(|name| item.get(name).is_none());
-    absent.map(|name| format!("{list}[{index}][{name}] is missing")).collect()
+    let missing_names = names.into_iter().filter(|name| item.get(name).is_none());
+    missing_names.map(|name| format!("{list}[{index}][{name}] is missing")).collect()
 }
 
-/// The id of a row in a list of an entry.
+/// The id of a stored row, or the next id for a new one.
 pub(super) fn row_id(call: &Call<'_>, stored_row: Option<&Value>) -> Result<i64> {
-    stored_row.and_then(|before| before["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
+    stored_row.and_then(|row| row["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
 }
 
 /// The next id of a grant or of a row in a list. They are shared by all collections.

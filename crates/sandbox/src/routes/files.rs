@@ -14,9 +14,9 @@ use super::repository::{
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/repository/tree", tree),
-    get("/projects/{id}/repository/files/{path}", show),
-    get("/projects/{id}/repository/files/{path}/raw", raw),
+    get("/projects/{id}/repository/tree", list_tree),
+    get("/projects/{id}/repository/files/{path}", show_file),
+    get("/projects/{id}/repository/files/{path}/raw", show_raw),
     post("/projects/{id}/repository/files/{path}", write_file),
     put("/projects/{id}/repository/files/{path}", write_file),
     delete("/projects/{id}/repository/files/{path}", write_file),
@@ -28,19 +28,19 @@ const LENIENT_BASE64: GeneralPurpose =
 /// The path of the file, which stays below the root of the repository.
 fn file_path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
-    let are_names = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
-    let is_valid = are_names && !path.contains(['\0', '\\']);
+    let are_valid_segments = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
+    let is_valid = are_valid_segments && !path.contains(['\0', '\\']);
     refuse_if(!is_valid, || ErrorResponse::parameter("file_path", "should be a valid file path"))?;
     Ok(path)
 }
 
-/// The call's `ref` and its commit; 404 for `noun` if there is none.
+/// The call's `ref` and its commit; 404 with `noun` if there is no such commit.
 fn requested_commit(call: &Call<'_>, project: &Project, noun: &str) -> Result<(String, Commit)> {
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
         Some(reference) if reference != "HEAD" => reference,
         _ => default_branch(call, project)?,
     };
-    let commit = open_repository(call, project).resolve(&reference)?;
+    let commit = open_repository(call, project).resolve_commit(&reference)?;
     Ok((reference, commit.ok_or_else(|| ErrorResponse::not_found(noun))?))
 }
 
@@ -56,7 +56,7 @@ fn requested_file(
 }
 
 /// The bytes of a file.
-fn raw(call: &Call<'_>) -> Result<Answer> {
+fn show_raw(call: &Call<'_>) -> Result<Answer> {
     let (file, ..) = requested_file(call, &readable_project(call)?, file_path(call)?)?;
     let mut answer = Answer::json(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
@@ -64,7 +64,7 @@ fn raw(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The file as JSON; the headers have the same values, because HEAD returns only headers.
-fn show(call: &Call<'_>) -> Result<Answer> {
+fn show_file(call: &Call<'_>) -> Result<Answer> {
     let (project, path) = (readable_project(call)?, file_path(call)?);
     call.params.require(&["ref"])?;
     let (file, commit, reference) = requested_file(call, &project, path)?;
@@ -92,7 +92,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The files and folders in a folder, folders first; with `recursive` also everything below.
-fn tree(call: &Call<'_>) -> Result<Answer> {
+fn list_tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let (_, commit) = requested_commit(call, &project, "Tree")?;
     let folder = call.params.text("path")?.unwrap_or_default();
@@ -100,19 +100,22 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
         "" => String::new(),
         folder => format!("{folder}/"),
     };
-    let is_recursive = call.params.is_set("recursive")?;
+    let is_recursive = call.params.is_true("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
-    for (path, blob, executable) in open_repository(call, &project).paths(&commit.id)? {
+    for (path, blob, executable) in open_repository(call, &project).list_files(&commit.id)? {
         let Some(relative) = path.strip_prefix(&prefix) else { continue };
-        for (end, _) in relative.match_indices('/').take(if is_recursive { usize::MAX } else { 1 })
+        for (slash_position, _) in
+            relative.match_indices('/').take(if is_recursive { usize::MAX } else { 1 })
         {
-            let folder = format!("{prefix}{}", &relative[..end]);
+            let folder = format!("{prefix}{}", &relative[..slash_position]);
             let id = digest_id(&[commit.id.as_bytes(), folder.as_bytes()]);
-            folders.entry(folder.clone()).or_insert_with(|| entry(&id, "tree", &folder, "040000"));
+            folders
+                .entry(folder.clone())
+                .or_insert_with(|| entry_json(&id, "tree", &folder, "040000"));
         }
         if is_recursive || !relative.contains('/') {
             let mode = if executable { "100755" } else { "100644" };
-            files.push(entry(&blob, "blob", &path, mode));
+            files.push(entry_json(&blob, "blob", &path, mode));
         }
     }
     if folders.is_empty() && files.is_empty() && !prefix.is_empty() {
@@ -123,18 +126,18 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// A file or folder in a list.
-fn entry(id: &str, kind: &str, path: &str, mode: &str) -> Value {
-    json!({ "id": id, "name": path.rsplit('/').next(), "type": kind, "path": path, "mode": mode })
+fn entry_json(id: &str, entry_type: &str, path: &str, mode: &str) -> Value {
+    json!({ "id": id, "name": path.rsplit('/').next(), "type": entry_type, "path": path, "mode": mode })
 }
 
 fn json(file: &RepositoryFile, path: &str, reference: &str, commit: &str) -> Value {
-    let sum = format!("{:x}", Sha256::digest(&file.content));
+    let content_digest = format!("{:x}", Sha256::digest(&file.content));
     json!({
         "file_name": path.rsplit('/').next(),
         "file_path": path,
         "size": file.content.len(),
         "encoding": "base64",
-        "content_sha256": sum,
+        "content_sha256": content_digest,
         "ref": reference,
         "blob_id": file.blob_id,
         "commit_id": commit,
@@ -144,7 +147,8 @@ fn json(file: &RepositoryFile, path: &str, reference: &str, commit: &str) -> Val
     })
 }
 
-/// The first file in an empty project also creates its default branch.
+/// Creates, changes or removes a file. The first file of an empty project also creates its default
+/// branch.
 fn write_file(call: &Call<'_>) -> Result<Answer> {
     let (is_create, is_removal) = (call.method == Method::POST, call.method == Method::DELETE);
     let project = call.project_as(DEVELOPER)?;
@@ -155,10 +159,10 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = read_content(call)?;
-    let (start, file) = find_for_write(call, &project, &branch, path)?;
+    let (start_commit, file) = find_for_write(call, &project, &branch, path)?;
     let last_commit_id = call.params.text("last_commit_id")?;
     if last_commit_id
-        .is_some_and(|last| file.as_ref().is_some_and(|file| file.last_commit_id != last))
+        .is_some_and(|requested| file.as_ref().is_some_and(|file| file.last_commit_id != requested))
     {
         return Err(ErrorResponse::bad_request_message(
             "You are attempting to update a file that has changed since you started editing it.",
@@ -166,15 +170,15 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     }
     let executable = call.params.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
-    let edit = CommitAction { path, content: (!is_removal).then_some((&content[..], executable)) };
-    if let Some(start) = start {
+    let edit = CommitEdit { path, content: (!is_removal).then_some((&content[..], executable)) };
+    if let Some(start) = start_commit {
         open_repository(call, &project).set_branch(&branch, &start)?;
     }
-    let non_empty =
+    let read_non_empty =
         |name| Ok::<_, ErrorResponse>(call.params.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
-    commit.author_name = non_empty("author_name")?.unwrap_or(commit.author_name);
-    commit.author_email = non_empty("author_email")?.unwrap_or(commit.author_email);
+    commit.author_name = read_non_empty("author_name")?.unwrap_or(commit.author_name);
+    commit.author_email = read_non_empty("author_email")?.unwrap_or(commit.author_email);
     open_repository(call, &project).commit(&branch, commit, &[edit])?;
     if project.empty_repo {
         set_first_branch(call, &project, &branch)?;
@@ -223,20 +227,20 @@ fn find_for_write(
         return Ok((None, None));
     }
     let repository = open_repository(call, project);
-    let start = call.params.text("start_branch")?.filter(|start| !start.is_empty());
-    let is_new = start.as_ref().is_some_and(|start| start != branch);
-    let start_branch = start.as_deref().unwrap_or(branch);
+    let requested_start = call.params.text("start_branch")?.filter(|name| !name.is_empty());
+    let is_new_branch = requested_start.as_ref().is_some_and(|name| name != branch);
+    let start_branch = requested_start.as_deref().unwrap_or(branch);
     let Some(head) = repository.find(BRANCHES, start_branch)? else {
         return Err(ErrorResponse::bad_request_message(
             "You can only create or edit files when you are on a branch",
         ));
     };
-    if is_new && repository.find(BRANCHES, branch)?.is_some() {
+    if is_new_branch && repository.find(BRANCHES, branch)?.is_some() {
         return Err(ErrorResponse::bad_request_message(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
         )));
     }
-    if is_new && !is_ref_name(branch) {
+    if is_new_branch && !is_ref_name(branch) {
         return Err(ErrorResponse::bad_request_message(format!(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         )));
@@ -248,8 +252,8 @@ fn find_for_write(
     }
     let file = repository.file(&head.commit.id, path)?;
     refuse_if(is_create == file.is_some(), || {
-        let complaint = if is_create { "already exists" } else { "doesn't exist" };
-        ErrorResponse::bad_request_message(format!("A file with this name {complaint}"))
+        let problem = if is_create { "already exists" } else { "doesn't exist" };
+        ErrorResponse::bad_request_message(format!("A file with this name {problem}"))
     })?;
-    Ok((is_new.then_some(head.commit.id), file))
+    Ok((is_new_branch.then_some(head.commit.id), file))
 }

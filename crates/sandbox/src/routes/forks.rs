@@ -32,7 +32,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_branch(call, &upstream)?;
     project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
-        .map_err(|failure| if has_later_errors { conflict(failure, true) } else { failure })?;
+        .map_err(|failure| if has_later_errors { as_conflict(failure, true) } else { failure })?;
     let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
     requested_visibility
         .as_deref()
@@ -41,9 +41,9 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         project_rules::lower_visibility(&upstream.visibility, &namespace).to_owned()
     });
     project_rules::check_visibility(&namespace, &visibility)?;
-    let (name_taken, path_taken) =
-        project_rules::are_names_taken(call, &namespace, &name, &path, None)?;
-    refuse_if(name_taken || path_taken, || name_conflict(call, name_taken, path_taken))?;
+    let (is_name_taken, path_taken) =
+        project_rules::find_taken_names(call, &namespace, &name, &path, None)?;
+    refuse_if(is_name_taken || path_taken, || name_conflict(call, is_name_taken, path_taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
@@ -70,10 +70,11 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
 
 /// True if a fork copies this attribute from its upstream. Other attributes start as in a new project.
 fn is_copied(name: &str) -> bool {
-    const COPIED: &str = "ci_config_path ci_default_git_depth default_branch description \
+    const COPIED_ATTRIBUTES: &str = "ci_config_path ci_default_git_depth default_branch description \
         external_authorization_classification_label merge_commit_template shared_runners_enabled \
         squash_commit_template suggestion_commit_message";
-    name.ends_with("_access_level") || COPIED.split(' ').any(|copied| copied == name)
+    name.ends_with("_access_level")
+        || COPIED_ATTRIBUTES.split(' ').any(|attribute| attribute == name)
 }
 
 /// Answers 404 if the upstream lacks the requested branch. The fork always gets all branches.
@@ -87,8 +88,8 @@ fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     }
 }
 
-/// Turns a validation error into a 409, with sentences or with an object by field.
-fn conflict(failure: ErrorResponse, has_sentences: bool) -> ErrorResponse {
+/// Turns a validation error into a 409, with its texts as sentences or by field.
+fn as_conflict(failure: ErrorResponse, has_sentences: bool) -> ErrorResponse {
     let failure = if has_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
@@ -96,11 +97,11 @@ fn conflict(failure: ErrorResponse, has_sentences: bool) -> ErrorResponse {
 /// The 409 for a name or path that is taken.
 fn name_conflict(call: &Call<'_>, is_name_taken: bool, is_path_taken: bool) -> ErrorResponse {
     let has_later_errors = call.service.profile.later_errors;
-    let mut complaints = Complaints::default();
-    complaints.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
-    complaints.add_if(is_name_taken, "name", TAKEN_TEXT);
-    complaints.add_if(is_path_taken, "path", TAKEN_TEXT);
-    conflict(complaints.into(), has_later_errors)
+    let mut errors = FieldErrors::default();
+    errors.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
+    errors.add_if(is_name_taken, "name", TAKEN_TEXT);
+    errors.add_if(is_path_taken, "path", TAKEN_TEXT);
+    as_conflict(errors.into(), has_later_errors)
 }
 
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
@@ -112,11 +113,11 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     }
     let namespace = match reference {
         None => Namespace::of_user(call.db, user_id)?,
-        Some(requested) => match Namespace::by_reference(call.db, &requested)? {
+        Some(path_or_id) => match Namespace::by_reference(call.db, &path_or_id)? {
             // All users are visible, and therefore their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // Before 18.9, any visible group. Since then, only a group that the caller is a member of.
-            Some(group) if call.release() < OBSERVED_RELEASE && call.sees_group(&group)? => {
+            Some(group) if call.release() < OBSERVED_RELEASE && call.may_see_group(&group)? => {
                 Some(group)
             }
             Some(group) if call.level_in_group(&group)? > 0 => Some(group),

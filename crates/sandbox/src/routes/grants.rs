@@ -6,16 +6,16 @@
 use super::prelude::*;
 
 /// The level that grants an action to nobody.
-const NO_ONE: i64 = 0;
+const NO_ONE_LEVEL: i64 = 0;
 /// The level of the administrators of the service.
-const ADMINISTRATORS: i64 = 60;
+const ADMINISTRATOR_LEVEL: i64 = 60;
 /// The levels that can be granted, with their descriptions in answers. Unprotecting cannot be
 /// granted to nobody.
-const LEVELS: [(i64, &str); 4] = [
-    (NO_ONE, "No one"),
+const GRANTABLE_LEVELS: [(i64, &str); 4] = [
+    (NO_ONE_LEVEL, "No one"),
     (DEVELOPER, "Developers + Maintainers"),
     (MAINTAINER, "Maintainers"),
-    (ADMINISTRATORS, "Instance admins"),
+    (ADMINISTRATOR_LEVEL, "Instance admins"),
 ];
 
 /// A grant as answers show it. Only licensed services show users and groups, and only grants to push
@@ -47,19 +47,19 @@ pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<S
         Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
         Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
         Grantee::Key(id) => {
-            call.query_optional("SELECT title FROM deploy_keys WHERE id = ?1", [id])?
+            call.query_optional_value("SELECT title FROM deploy_keys WHERE id = ?1", [id])?
         }
     })
 }
 
 /// The description of a level in answers.
 fn level_description(level: i64) -> &'static str {
-    LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
+    GRANTABLE_LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 
 /// The name of an action's list in calls.
 pub(super) fn list_name(action: ProtectedAction) -> String {
-    format!("allowed_to_{}", action.word())
+    format!("allowed_to_{}", action.name())
 }
 
 /// A change in one element of a list.
@@ -89,10 +89,10 @@ impl GrantChange {
     }
 }
 
-/// True if a level may be granted for an action.
+/// True if an action may be granted to a level.
 fn is_grantable(action: ProtectedAction, level: i64) -> bool {
-    let is_refused = action == ProtectedAction::Unprotect && level == NO_ONE;
-    !is_refused && LEVELS.iter().any(|(value, _)| *value == level)
+    let is_refused = action == ProtectedAction::Unprotect && level == NO_ONE_LEVEL;
+    !is_refused && GRANTABLE_LEVELS.iter().any(|(value, _)| *value == level)
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
@@ -136,23 +136,25 @@ fn is_object_list(value: &Value) -> bool {
 /// grant is for a level.
 fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
-    let name = |key: &str| format!("{list}[{key}]");
-    let read = |key: &str| read_integer(&name(key), &element[key]);
-    let level = number_of(&name("access_level"), &element["access_level"], |level| {
-        is_grantable(action, level)
-    })?;
-    let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
-    let key = key.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));
-    let destroy = read_flag(&name("_destroy"), &element["_destroy"])? == Some(true);
+    let param_name = |key: &str| format!("{list}[{key}]");
+    let read_id = |key: &str| read_integer(&param_name(key), &element[key]);
+    let level =
+        read_allowed_integer(&param_name("access_level"), &element["access_level"], |level| {
+            is_grantable(action, level)
+        })?;
+    let [user_id, group_id, deploy_key] =
+        [read_id("user_id")?, read_id("group_id")?, read_id("deploy_key_id")?];
+    let grantable_key = deploy_key.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));
+    let is_removal = read_flag(&param_name("_destroy"), &element["_destroy"])? == Some(true);
     let change = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());
-    let deploy_key_id = key.filter(|_| user_id.is_none() && group_id.is_none());
+    let deploy_key_id = grantable_key.filter(|_| user_id.is_none() && group_id.is_none());
     let grant = Grant { user_id, group_id, deploy_key_id, ..change.grant };
-    Ok(GrantChange { id: read("id")?, is_removal: destroy, grant, ..change })
+    Ok(GrantChange { id: read_id("id")?, is_removal, grant, ..change })
 }
 
-/// The grants of a new protection for these actions: from the lists, the single levels, or else a
-/// default level.
+/// Reads the grants of a new protection for these actions: from the lists and the single levels, or else
+/// a default level.
 pub(super) fn read_initial_grants(
     call: &Call<'_>,
     tier: AttributeTier,
@@ -164,7 +166,7 @@ pub(super) fn read_initial_grants(
     for &action in
         actions.iter().filter(|action| is_licensed || **action != ProtectedAction::Unprotect)
     {
-        let name = format!("{}_access_level", action.word());
+        let name = format!("{}_access_level", action.name());
         let level = call.params.allowed_integer(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !list_changes.iter().any(|change| change.grant.action == action) {
             changes.push(GrantChange::new(action, level));
@@ -174,11 +176,11 @@ pub(super) fn read_initial_grants(
     Ok(changes)
 }
 
-/// The grants after changes, with the faults of the changes in sentences.
+/// The grants after the changes of a call, and the errors of these changes as sentences.
 #[derive(Debug, Default)]
 pub(super) struct GrantPlan {
     pub(super) grants: Vec<Grant>,
-    pub(super) complaints: Vec<String>,
+    pub(super) errors: Vec<String>,
 }
 
 impl GrantPlan {
@@ -186,19 +188,19 @@ impl GrantPlan {
     pub(super) fn new(
         call: &Call<'_>,
         scope: &GroupOrProject,
-        stored: &[Grant],
+        stored_grants: &[Grant],
         changes: &[GrantChange],
     ) -> Result<Self> {
-        let mut plan = Self { grants: stored.to_vec(), complaints: Vec::new() };
+        let mut plan = Self { grants: stored_grants.to_vec(), errors: Vec::new() };
         for change in changes {
             let Some(id) = change.id else {
                 if !change.is_removal {
-                    plan.check(call, scope, stored, &change.grant)?;
+                    plan.check(call, scope, stored_grants, &change.grant)?;
                     plan.grants.push(change.grant);
                 }
                 continue;
             };
-            let stored_grant = *stored
+            let stored_grant = *stored_grants
                 .iter()
                 .find(|grant| grant.id == id && grant.action == change.grant.action)
                 .ok_or_else(ErrorResponse::no_record)?;
@@ -206,14 +208,14 @@ impl GrantPlan {
             if change.is_removal {
                 plan.grants.retain(|grant| grant.id != id);
             } else if changed_grant != stored_grant {
-                plan.check(call, scope, stored, &changed_grant)?;
+                plan.check(call, scope, stored_grants, &changed_grant)?;
                 plan.grants
                     .iter_mut()
                     .filter(|grant| grant.id == id)
                     .for_each(|one| *one = changed_grant);
             }
         }
-        plan.complaints.dedup();
+        plan.errors.dedup();
         Ok(plan)
     }
 
@@ -223,44 +225,44 @@ impl GrantPlan {
         &mut self,
         call: &Call<'_>,
         scope: &GroupOrProject,
-        stored: &[Grant],
+        stored_grants: &[Grant],
         grant: &Grant,
     ) -> Result<()> {
-        let is_taken = stored.iter().any(|other| {
+        let is_taken = stored_grants.iter().any(|other| {
             other.action == grant.action
                 && other.grantee() == grant.grantee()
                 && other.id != grant.id
         });
-        let complaint = match (scope, grant.grantee()) {
+        let error = match (scope, grant.grantee()) {
             _ if is_taken => Some("has already been taken"),
-            (GroupOrProject::Project(project), to) => grantee_fault(call, project, to)?,
+            (GroupOrProject::Project(project), grantee) => grantee_error(call, project, grantee)?,
             (GroupOrProject::Group(_), Grantee::Level(_)) => None,
             (GroupOrProject::Group(_), _) => Some("must be blank"),
         };
-        if let Some(complaint) = complaint {
-            let mut words = format!("{} access levels", grant.action.word());
-            words[..1].make_ascii_uppercase();
+        if let Some(error) = error {
+            let mut list_label = format!("{} access levels", grant.action.name());
+            list_label[..1].make_ascii_uppercase();
             let field = match grant.grantee() {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",
                 Grantee::Group(_) => "group",
                 Grantee::Key(_) => "deploy key",
             };
-            self.complaints.push(format!("{words} {field} {complaint}"));
+            self.errors.push(format!("{list_label} {field} {error}"));
         }
         Ok(())
     }
 
-    /// 422 with all faults, as sentences.
-    pub(super) fn check_faults(&self) -> Result<()> {
-        let is_faulty = !self.complaints.is_empty();
-        refuse_if(is_faulty, || ErrorResponse::invalid_record(self.complaints.clone()))
+    /// 422 with all errors, as sentences.
+    pub(super) fn check_errors(&self) -> Result<()> {
+        let has_errors = !self.errors.is_empty();
+        refuse_if(has_errors, || ErrorResponse::invalid_record(self.errors.clone()))
     }
 }
 
-/// The fault of a grant, if it is not possible. A user must be a direct or inherited member. A group
+/// The error for a grantee that is not possible. A user must be a direct or inherited member. A group
 /// must be invited to the project itself, with at least developer. A key must be able to push to it.
-fn grantee_fault(
+fn grantee_error(
     call: &Call<'_>,
     project: &Project,
     grantee: Grantee,
@@ -291,27 +293,27 @@ fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
 /// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect_grants = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
-    let mut unprotect = unprotect_grants.peekable();
-    if call.tier() < AttributeTier::Premium || unprotect.peek().is_none() {
+    let mut peekable_grants = unprotect_grants.peekable();
+    if call.tier() < AttributeTier::Premium || peekable_grants.peek().is_none() {
         return Ok(true);
     }
-    is_granted(call, project, unprotect)
+    is_granted_to_caller(call, project, peekable_grants)
 }
 
 /// True if one of the grants applies to the caller. For administrators there is no exception: a grant
 /// to another user does not apply to them.
-pub(super) fn is_granted<'g>(
+pub(super) fn is_granted_to_caller<'g>(
     call: &Call<'_>,
     project: &Project,
-    granted: impl IntoIterator<Item = &'g Grant>,
+    grants: impl IntoIterator<Item = &'g Grant>,
 ) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;
-    try_any(granted, |grant| {
+    try_any(grants, |grant| {
         Ok(match grant.grantee() {
-            Grantee::Level(NO_ONE) | Grantee::Key(_) => false,
-            Grantee::Level(ADMINISTRATORS) => caller.admin,
-            Grantee::Level(least) => level >= least,
+            Grantee::Level(NO_ONE_LEVEL) | Grantee::Key(_) => false,
+            Grantee::Level(ADMINISTRATOR_LEVEL) => caller.admin,
+            Grantee::Level(min_level) => level >= min_level,
             Grantee::User(id) => id == caller.id,
             Grantee::Group(id) => match Namespace::by_id(call.db, id)? {
                 Some(group) if is_invited(call, project.id, id)? => {

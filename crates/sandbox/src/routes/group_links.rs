@@ -1,25 +1,24 @@
-//! Links of groups: to groups of an identity provider, whose members become members when they sign in,
-//! and to groups of a directory, or to a filter for its people. Nothing is synchronised here. A
-//! service without SAML for groups answers 401 to everybody; here it is set up, unless the seed
-//! disables it.
+//! Links of groups to groups of an identity provider (SAML), and to groups or a filter of a directory (LDAP).
+//! The people who are linked in this way become members of the group. Nothing is synchronised here. A service
+//! without SAML for groups answers 401 to everybody; here it is set up, unless the seed disables it.
 
-use super::member_roles::{self, ROLE};
+use super::member_roles::{self, ROLE_ID};
 use super::names::NONE_OF_TWO_TEXT;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[SAML, LDAP];
+pub(super) const COLLECTIONS: &[Collection] = &[SAML_LINKS, LDAP_LINKS];
 
-const SAML: Collection = Collection {
-    entry: "saml_group_name",
-    key: "name",
+const SAML_LINKS: Collection = Collection {
+    entry_segment: "saml_group_name",
+    answer_key: "name",
     tier: AttributeTier::Premium,
-    required: &[SAML_NAME, SAML_LEVEL],
+    required_params: &[SAML_NAME, SAML_LEVEL],
     fields: &[
-        RowField { answer_name: "name", ..RowField::new(SAML_NAME, Form::Text) },
-        RowField::new(SAML_LEVEL, Form::Integer),
-        RowField { since: Some(Release::new(18, 2)), ..RowField::new(PROVIDER, Form::Text) },
+        RowField { answer_name: "name", ..RowField::new(SAML_NAME, FieldType::Text) },
+        RowField::new(SAML_LEVEL, FieldType::Integer),
+        RowField { since: Some(Release::new(18, 2)), ..RowField::new(PROVIDER, FieldType::Text) },
     ],
-    is_edited: false,
+    has_update: false,
     scope: |_, call| {
         let is_off_sql =
             "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
@@ -32,10 +31,10 @@ const SAML: Collection = Collection {
         refuse_if(row.is_taken(&call.stored_rows()?, SAML_NAME), || {
             ErrorResponse::bad_request_message("Saml group name has already been taken")
         })?;
-        let role = member_roles::role_id(call, SAML_ROLES_SINCE, level, |text| {
+        let role = member_roles::read_role_id(call, SAML_ROLES_SINCE, level, |text| {
             ErrorResponse::bad_request_message(text)
         })?;
-        row.set(ROLE, role);
+        row.set(ROLE_ID, role);
         Ok(())
     },
     json: |call, row| json(call, row, SAML_ROLES_SINCE),
@@ -43,24 +42,24 @@ const SAML: Collection = Collection {
 };
 
 /// All callers but owners get 403, also for a group that they do not see.
-const LDAP: Collection = Collection {
-    entry: LDAP_SELECTORS[0],
+const LDAP_LINKS: Collection = Collection {
+    entry_segment: LDAP_SELECTORS[0],
     tier: AttributeTier::Premium,
-    required: &[PROVIDER, LDAP_LEVEL],
+    required_params: &[PROVIDER, LDAP_LEVEL],
     fields: &[
-        RowField::new(LDAP_SELECTORS[0], Form::Text),
-        RowField { answer_name: LDAP_LEVEL, ..RowField::new(SAML_LEVEL, Form::Integer) },
-        RowField::new(PROVIDER, Form::Text),
-        RowField::new(LDAP_SELECTORS[1], Form::Text),
+        RowField::new(LDAP_SELECTORS[0], FieldType::Text),
+        RowField { answer_name: LDAP_LEVEL, ..RowField::new(SAML_LEVEL, FieldType::Integer) },
+        RowField::new(PROVIDER, FieldType::Text),
+        RowField::new(LDAP_SELECTORS[1], FieldType::Text),
     ],
-    is_shown: false,
-    is_edited: false,
+    has_show: false,
+    has_update: false,
     is_unpaged: true,
     scope: |_, call| GroupOrProject::group(call, OWNER).map_err(|_| ErrorResponse::forbidden()),
-    filter: |_, all| refuse_if(all.is_empty(), || not_found("No linked LDAP groups found")),
-    find: find_ldap,
+    filter: |_, links| refuse_if(links.is_empty(), || not_found("No linked LDAP groups found")),
+    find: find_ldap_link,
     complete: |call, row| {
-        let field = sent_selector(call)?;
+        let field = read_selector(call)?;
         let level = read_level(call, LDAP_LEVEL, Release::new(18, 6))?;
         row.set(SAML_LEVEL, level);
         let mut links = call.stored_rows()?;
@@ -70,8 +69,8 @@ const LDAP: Collection = Collection {
             ErrorResponse::conflict(&format!("{name} has already been taken"))
         })?;
         row.set(
-            ROLE,
-            member_roles::role_id(call, LDAP_ROLES_SINCE, level, ErrorResponse::conflict)?,
+            ROLE_ID,
+            member_roles::read_role_id(call, LDAP_ROLES_SINCE, level, ErrorResponse::conflict)?,
         );
         Ok(())
     },
@@ -82,8 +81,8 @@ const LDAP: Collection = Collection {
 
 /// The newer form of a removal names the link by parameters.
 pub(super) const ROUTES: &[Route] = &[
-    LDAP.route(Method::DELETE, LDAP.path, Verb::Remove),
-    LDAP.route(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", Verb::Remove),
+    LDAP_LINKS.route(Method::DELETE, LDAP_LINKS.path, Verb::Remove),
+    LDAP_LINKS.route(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", Verb::Remove),
 ];
 
 const SAML_NAME: &str = "saml_group_name";
@@ -98,8 +97,8 @@ const LDAP_SELECTORS: [&str; 2] = ["cn", "filter"];
 /// A link in answers, with its custom role from a release on.
 fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
     let mut body = remove_members(call.plain_json(row), &["id", "created_at", "updated_at"]);
-    if member_roles::are_available(call, roles_since) {
-        body[ROLE] = member_roles::link_role_json(call, row)?;
+    if member_roles::are_roles_available(call, roles_since) {
+        body[ROLE_ID] = member_roles::link_role_json(call, row)?;
     }
     Ok(body)
 }
@@ -110,34 +109,34 @@ fn read_level(call: &Call<'_>, name: &str, minimal_since: Release) -> Result<Opt
     call.params.allowed_integer(name, |level| terms::is_valid_level(call, level, has_minimal))
 }
 
-/// The field of [`LDAP_SELECTORS`] in the call.
-fn sent_selector(call: &Call<'_>) -> Result<&'static str> {
+/// The one field of [`LDAP_SELECTORS`] that the call contains.
+fn read_selector(call: &Call<'_>) -> Result<&'static str> {
     call.params.refuse_both(LDAP_SELECTORS)?;
     let selector = LDAP_SELECTORS.into_iter().find(|name| call.params.has(name));
     selector.ok_or_else(|| ErrorResponse::parameter(&LDAP_SELECTORS.join(", "), NONE_OF_TWO_TEXT))
 }
 
-fn not_found(words: &str) -> ErrorResponse {
-    ErrorResponse::message(StatusCode::NOT_FOUND, words)
+fn not_found(text: &str) -> ErrorResponse {
+    ErrorResponse::message(StatusCode::NOT_FOUND, text)
 }
 
-/// The link in the path, where a missing provider means any, or else in the parameters.
-fn find_ldap(call: &CollectionCall<'_>) -> Result<Record> {
+/// Finds the link that the path or else the parameters name. A path without a provider matches any.
+fn find_ldap_link(call: &CollectionCall<'_>) -> Result<Record> {
     let mut names: Vec<&str> = [PROVIDER, "cn"].into_iter().collect();
     names.retain(|name| !call.segment(name).is_empty());
     let is_in_path = !names.is_empty();
     if !is_in_path {
         call.params.require(&[PROVIDER])?;
-        names = vec![PROVIDER, sent_selector(call)?];
+        names = vec![PROVIDER, read_selector(call)?];
     }
     let mut links = call.stored_rows()?;
     for name in names {
-        let requested = if is_in_path {
+        let value = if is_in_path {
             call.segment(name).to_owned()
         } else {
             call.params.text(name)?.unwrap_or_default()
         };
-        links.retain(|row| row.text(name) == requested);
+        links.retain(|row| row.text(name) == value);
     }
     links.into_iter().next().ok_or_else(|| not_found("Linked LDAP group not found"))
 }

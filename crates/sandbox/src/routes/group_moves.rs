@@ -6,9 +6,9 @@ use super::prelude::*;
 use super::{actions, group_settings, groups, projects};
 
 pub(super) const ROUTES: &[Route] = &[
-    post("/groups/{id}/transfer", transfer),
+    post("/groups/{id}/transfer", transfer_group),
     get("/groups/{id}/transfer_locations", transfer_locations),
-    post("/groups/{id}/projects/{project_id}", take_project),
+    post("/groups/{id}/projects/{project_id}", transfer_project),
 ];
 
 /// Updates the full paths and names at and below a group, parents first.
@@ -33,12 +33,12 @@ pub(super) fn update_full_paths(call: &Call<'_>, group: &Namespace) -> Result<()
     Ok(())
 }
 
-fn transfer_refusal(reason: &str) -> ErrorResponse {
+fn transfer_error(reason: &str) -> ErrorResponse {
     ErrorResponse::bad_request_message(format!("Transfer failed: {reason}"))
 }
 
 /// Moves a group with its contents below another one, or to the top level.
-fn transfer(call: &Call<'_>) -> Result<Answer> {
+fn transfer_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let parent = call.params.integer("group_id")?;
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
@@ -50,28 +50,28 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
         Some(parent) => lower_visibility(call, &moved_group, &parent.visibility)?,
         None => ensure_owner(call, &moved_group)?,
     }
-    group_settings::inherit(call, &moved_group, parent.as_ref())?;
-    let moved = groups::reload(call, group.id)?;
-    Answer::created(&groups::plain_json(call, &moved)?)
+    group_settings::inherit_settings(call, &moved_group, parent.as_ref())?;
+    let reloaded_group = groups::reload(call, group.id)?;
+    Answer::created(&groups::plain_json(call, &reloaded_group)?)
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     let (former_parent, new_parent) = (group.parent_id, parent.map(|parent| parent.id));
     refuse_if(former_parent == new_parent, || {
-        transfer_refusal(match parent {
+        transfer_error(match parent {
             None => "Group is already a root group.",
             Some(_) => "Group is already associated to the parent group.",
         })
     })?;
     let may_create = group_rules::may_create(call, parent)?;
-    refuse_if(!may_create, || transfer_refusal("You don't have enough permissions."))?;
+    refuse_if(!may_create, || transfer_error("You don't have enough permissions."))?;
     let is_inside = parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal));
-    refuse_if(is_inside, || transfer_refusal("Cannot transfer group to one of its subgroup."))?;
+    refuse_if(is_inside, || transfer_error("Cannot transfer group to one of its subgroup."))?;
     refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
-        transfer_refusal("The parent group already has a subgroup or a project with the same path.")
+        transfer_error("The parent group already has a subgroup or a project with the same path.")
     })?;
     let is_name_taken = group_rules::has_child_named(call, parent, &group.name, None)?;
-    refuse_if(is_name_taken, || transfer_refusal("Validation failed: Name has already been taken"))
+    refuse_if(is_name_taken, || transfer_error("Validation failed: Name has already been taken"))
 }
 
 fn set_parent(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
@@ -93,9 +93,9 @@ fn lower_visibility(call: &Call<'_>, group: &Namespace, max_visibility: &str) ->
     let wider_visibilities =
         Value::from(&VISIBILITIES[visibility_rank(max_visibility) + 1..]).to_string();
     let group_ids = Value::from(group.subtree_ids(call.db)?).to_string();
-    for (table, key) in [("namespaces", "id"), ("projects", "namespace_id")] {
+    for (table, id_column) in [("namespaces", "id"), ("projects", "namespace_id")] {
         let sql = format!(
-            "UPDATE {table} SET visibility = ?1 WHERE {key} IN (SELECT value FROM json_each(?2))
+            "UPDATE {table} SET visibility = ?1 WHERE {id_column} IN (SELECT value FROM json_each(?2))
                  AND visibility IN (SELECT value FROM json_each(?3))"
         );
         call.execute(&sql, params![max_visibility, group_ids, wider_visibilities])?;
@@ -123,8 +123,8 @@ fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     })
 }
 
-/// Another way to transfer a project, for administrators.
-fn take_project(call: &Call<'_>) -> Result<Answer> {
+/// Transfers a project to a group; only for administrators.
+fn transfer_project(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let group = call.group()?;
     let project = call.visible_project(call.segment("project_id"))?;

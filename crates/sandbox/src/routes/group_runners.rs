@@ -1,4 +1,4 @@
-//! The runners setting of groups, which holds for all groups and projects below.
+//! The setting of groups for shared runners. It also applies to all groups and projects below.
 
 use super::prelude::*;
 
@@ -9,32 +9,35 @@ pub(super) const PROJECT_RUNNERS_ENABLED: &str = "shared_runners_enabled";
 /// The values of the setting, the most restrictive last.
 const SETTING_VALUES: [&str; 3] =
     ["enabled", "disabled_and_overridable", "disabled_and_unoverridable"];
-const ENABLED: usize = 0;
-const FORBIDDEN: usize = 2;
+const ENABLED_LEVEL: usize = 0;
+const FORBIDDEN_LEVEL: usize = 2;
 
 /// The position of a group's value in the list. An unknown word counts as the old name of the second
 /// value.
 fn setting_level(call: &Call<'_>, group: i64) -> Result<usize> {
     let settings = GROUP_SETTINGS.stored_values(call.db, group)?;
-    let word =
-        settings.get(RUNNERS_SETTING).and_then(Value::as_str).unwrap_or(SETTING_VALUES[ENABLED]);
-    Ok(SETTING_VALUES.iter().position(|value| *value == word).unwrap_or(1))
+    let stored_value = settings
+        .get(RUNNERS_SETTING)
+        .and_then(Value::as_str)
+        .unwrap_or(SETTING_VALUES[ENABLED_LEVEL]);
+    Ok(SETTING_VALUES.iter().position(|value| *value == stored_value).unwrap_or(1))
 }
 
-pub(super) fn setting_word(call: &Call<'_>, group: i64) -> Result<&'static str> {
+pub(super) fn setting_value(call: &Call<'_>, group: i64) -> Result<&'static str> {
     Ok(SETTING_VALUES[setting_level(call, group)?])
 }
 
 /// Applies a change of the setting to everything below.
-pub(super) fn apply_sent_setting(call: &Call<'_>, group: &Namespace) -> Result<()> {
+pub(super) fn apply_requested_setting(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if call.params.text(RUNNERS_SETTING)?.is_none() {
         return Ok(());
     }
-    let requested = setting_level(call, group.id)?;
-    let parent_level = group.parent_id.map_or(Ok(ENABLED), |parent| setting_level(call, parent))?;
-    if requested != FORBIDDEN && parent_level == FORBIDDEN {
-        let (field, what, text) = match requested {
-            ENABLED => (
+    let requested_level = setting_level(call, group.id)?;
+    let parent_level =
+        group.parent_id.map_or(Ok(ENABLED_LEVEL), |parent| setting_level(call, parent))?;
+    if requested_level != FORBIDDEN_LEVEL && parent_level == FORBIDDEN_LEVEL {
+        let (field, label, text) = match requested_level {
+            ENABLED_LEVEL => (
                 PROJECT_RUNNERS_ENABLED,
                 "Shared runners enabled",
                 "cannot be enabled because parent group has shared Runners disabled",
@@ -42,20 +45,20 @@ pub(super) fn apply_sent_setting(call: &Call<'_>, group: &Namespace) -> Result<(
             _ => (
                 "allow_descendants_override_disabled_shared_runners",
                 "Allow descendants override disabled shared runners",
-                NOT_ALLOWED,
+                NOT_ALLOWED_TEXT,
             ),
         };
-        let mut complaints = Complaints::default();
-        complaints.add(field, text);
-        complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
-        return complaints.into_result();
+        let mut errors = FieldErrors::default();
+        errors.add(field, text);
+        errors.add("update_shared_runners", format!("Validation failed: {label} {text}"));
+        return errors.into_result();
     }
-    apply_below(call, group, requested)
+    apply_below(call, group, requested_level)
 }
 
-const NOT_ALLOWED: &str = "cannot be enabled because parent group does not allow it";
+const NOT_ALLOWED_TEXT: &str = "cannot be enabled because parent group does not allow it";
 
-/// A subgroup takes a more restrictive value from its new parent.
+/// Applies the value of a new parent to a group, if that is more restrictive.
 pub(super) fn inherit_setting(
     call: &Call<'_>,
     group: &Namespace,
@@ -69,36 +72,38 @@ pub(super) fn inherit_setting(
     }
 }
 
-/// Refuses runners for a project if the group forbids them. With `follows_group` the project does not
-/// set them, and gets the group's value.
+/// Refuses shared runners for a project if the group forbids them. With `follows_group` the project gets
+/// the group's value.
 pub(super) fn apply_to_project(
     call: &Call<'_>,
     group: &Namespace,
     follows_group: bool,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
-    let group_level = if group.is_group() { setting_level(call, group.id)? } else { ENABLED };
+    let group_level = if group.is_group() { setting_level(call, group.id)? } else { ENABLED_LEVEL };
     if follows_group {
-        attributes.insert(PROJECT_RUNNERS_ENABLED.to_owned(), (group_level == ENABLED).into());
+        attributes
+            .insert(PROJECT_RUNNERS_ENABLED.to_owned(), (group_level == ENABLED_LEVEL).into());
     }
-    let is_wanted = attributes.get(PROJECT_RUNNERS_ENABLED) == Some(&Value::Bool(true));
-    refuse_if(is_wanted && group_level == FORBIDDEN, || {
-        ErrorResponse::model(PROJECT_RUNNERS_ENABLED, NOT_ALLOWED)
+    let is_enabled = attributes.get(PROJECT_RUNNERS_ENABLED) == Some(&Value::Bool(true));
+    refuse_if(is_enabled && group_level == FORBIDDEN_LEVEL, || {
+        ErrorResponse::field(PROJECT_RUNNERS_ENABLED, NOT_ALLOWED_TEXT)
     })
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.
-fn apply_below(call: &Call<'_>, group: &Namespace, requested: usize) -> Result<()> {
-    let level_below = if requested == ENABLED { ENABLED } else { FORBIDDEN };
+fn apply_below(call: &Call<'_>, group: &Namespace, requested_level: usize) -> Result<()> {
+    let level_below =
+        if requested_level == ENABLED_LEVEL { ENABLED_LEVEL } else { FORBIDDEN_LEVEL };
     let group_ids = group.subtree_ids(call.db)?;
     for id in &group_ids {
-        let value = if *id == group.id { requested } else { level_below };
-        GROUP_SETTINGS.put_value(call.db, *id, RUNNERS_SETTING, SETTING_VALUES[value])?;
+        let level = if *id == group.id { requested_level } else { level_below };
+        GROUP_SETTINGS.put_value(call.db, *id, RUNNERS_SETTING, SETTING_VALUES[level])?;
     }
     let sql = "UPDATE projects SET updated_at = ?3,
                    attributes = json_set(attributes, '$.shared_runners_enabled', json(?2))
                WHERE namespace_id IN (SELECT value FROM json_each(?1))";
-    let enabled_json = if requested == ENABLED { "true" } else { "false" };
+    let enabled_json = if requested_level == ENABLED_LEVEL { "true" } else { "false" };
     call.execute(sql, params![Value::from(group_ids).to_string(), enabled_json, call.time_text()])
         .map(drop)
 }

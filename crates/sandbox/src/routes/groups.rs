@@ -4,7 +4,7 @@
 //! A group has two forms: a short one in lists, and a longer one alone.
 
 use super::conditions::SqlConditions;
-use super::group_rules::{self, MIN_PATH_LENGTH, join_complaints};
+use super::group_rules::{self, MIN_PATH_LENGTH, join_errors};
 use super::members;
 use super::prelude::*;
 use super::{
@@ -36,42 +36,42 @@ pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
 /// The long form of a group in answers to actions. It omits some fields even for owners.
 pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = remove_members(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
-    body["shared_with_groups"] = shares::list_json(call, Holder::Group(group.id))?.into();
+    body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
 
 /// The long form of a group, optionally with its projects and those shared with it. Only owners see
 /// the protocols for its repositories and the token for its runners.
-fn full_json(call: &Call<'_>, group: &Namespace, has_projects: bool) -> Result<Value> {
+fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Result<Value> {
     let mut body = json(call, group, false)?;
-    body["shared_with_groups"] = shares::list_json(call, Holder::Group(group.id))?.into();
+    body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
     }
-    if has_projects {
-        let [projects, shared] = project_list::group_projects_json(call, group.id)?;
+    if includes_projects {
+        let [projects, shared_projects] = project_list::group_projects_json(call, group.id)?;
         body["projects"] = projects.into();
-        body["shared_projects"] = shared.into();
+        body["shared_projects"] = shared_projects.into();
     }
     Ok(body)
 }
 
 fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     let holder = Holder::Group(group.id);
-    let mut body = group.members(
+    let mut body = group.json_columns(
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
     );
     body["web_url"] = group.web_url(&call.base_url).into();
-    body["avatar_url"] = avatars::stored_url(call, holder)?.into();
-    group_settings::show(call, group, in_list, &mut body)?;
+    body["avatar_url"] = avatars::stored_avatar_url(call, holder)?.into();
+    group_settings::add_settings_to(call, group, in_list, &mut body)?;
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
-        if call.params.is_set("with_custom_attributes")? {
+        if call.params.is_true("with_custom_attributes")? {
             body["custom_attributes"] = custom_attributes::list_json(call, holder)?;
         }
-        if in_list && call.params.is_set("statistics")? {
+        if in_list && call.params.is_true("statistics")? {
             // All sizes are zero.
             let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
             body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
@@ -86,39 +86,41 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     if call.caller.is_none() || call.release() >= OBSERVED_RELEASE {
         page::Page::from_call(call)?.check_offset("Group")?;
     }
-    let is_top_only = call.params.is_set("top_level_only")?;
-    respond(call, true, requested_reach(call)?, |group| !is_top_only || group.parent_id.is_none())
+    let is_top_only = call.params.is_true("top_level_only")?;
+    answer_list(call, true, read_group_filter(call)?, |group| {
+        !is_top_only || group.parent_id.is_none()
+    })
 }
 
 /// With `top_level_only` these lists ignore the group in the path.
 fn list_subgroups(call: &Call<'_>, includes_descendants: bool) -> Result<Answer> {
     let parent = call.group()?;
-    let top = call.params.is_set("top_level_only")?;
-    respond(call, false, requested_reach(call)?, |group| {
+    let is_top_only = call.params.is_true("top_level_only")?;
+    answer_list(call, false, read_group_filter(call)?, |group| {
         let is_inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
         let is_wanted = is_inside && (includes_descendants || group.parent_id == Some(parent.id));
-        if top { group.parent_id.is_none() } else { is_wanted }
+        if is_top_only { group.parent_id.is_none() } else { is_wanted }
     })
 }
 
-/// A list of these groups, as far as the caller sees them.
+/// Answers a list of these groups, without those that the caller does not see.
 pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     let min_level = terms::level_parameter(call, "min_access_level")?.unwrap_or(0);
-    respond(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
+    answer_list(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
-/// The groups of a list: those in which the caller has at least this level, without the rights of an
-/// administrator, and those above a group or project of which the caller is a member.
-type GroupReach = (i64, Vec<String>);
+/// The filter of a list by membership: the caller must have at least this level in the group, not counting
+/// the rights of an administrator. Groups above one of these paths of ids also match.
+type GroupFilter = (i64, Vec<String>);
 
-fn requested_reach(call: &Call<'_>) -> Result<GroupReach> {
+fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
     let min_level = terms::level_parameter(call, "min_access_level")?;
     let all_available = call.params.flag("all_available")?;
     Ok(match (&call.caller, min_level) {
-        _ if call.params.is_set("owned")? => (OWNER, Vec::new()),
-        (_, Some(least)) => (least, Vec::new()),
+        _ if call.params.is_true("owned")? => (OWNER, Vec::new()),
+        (_, Some(level)) => (level, Vec::new()),
         (Some(user), None) if !all_available.unwrap_or(user.admin) => {
-            (1, membership_paths(call, user.id)?)
+            (1, list_membership_paths(call, user.id)?)
         }
         _ => (0, Vec::new()),
     })
@@ -126,7 +128,7 @@ fn requested_reach(call: &Call<'_>) -> Result<GroupReach> {
 
 /// The paths of ids from the top to each group with a membership of a user in it or in one of its
 /// projects.
-fn membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
+fn list_membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
     // Also the groups of projects that one of the caller's groups was invited to.
     let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
@@ -142,54 +144,58 @@ fn membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
 }
 
 /// SQL conditions: a group `n` is at or below an archived group; at or below one marked for deletion.
-const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
+const IN_ARCHIVED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND json_extract(a.settings, '$.archived') = TRUE)";
-const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
+const IN_MARKED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND a.marked_for_deletion_on IS NOT NULL)";
 
 /// The filters in a call for groups, each from a release on.
-fn filters(call: &Call<'_>) -> Result<SqlConditions> {
+fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let params = &call.params;
     let mut conditions = SqlConditions::with_value("n.kind = :kind", ":kind", "group");
-    let skipped = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
+    let skipped_ids = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
     conditions.add_with_value(
         "n.id NOT IN (SELECT value FROM json_each(:skipped))",
         ":skipped",
-        skipped,
+        skipped_ids,
     );
     if call.is_at_least(16, 10) {
         let visibility = params.allowed_text("visibility", VISIBILITIES)?;
         conditions.add_with_value("n.visibility = :visibility", ":visibility", visibility);
     }
-    let marked = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
-    conditions.add_with_value("n.marked_for_deletion_on = :marked", ":marked", marked);
+    let marked_on = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
+    conditions.add_with_value("n.marked_for_deletion_on = :marked", ":marked", marked_on);
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     // Groups have no repositories here.
     conditions.add_if(storage.is_some() && call.is_at_least(16, 3), "0");
     let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
     conditions.add_with_value(
-        format!("({ARCHIVED_ABOVE} OR {MARKED_ABOVE}) <> :active"),
+        format!("({IN_ARCHIVED_GROUP_SQL} OR {IN_MARKED_GROUP_SQL}) <> :active"),
         ":active",
         active,
     );
     let archived = params.flag("archived")?.filter(|_| call.is_at_least(18, 2));
-    conditions.add_with_value(format!("{ARCHIVED_ABOVE} = :archived"), ":archived", archived);
+    conditions.add_with_value(
+        format!("{IN_ARCHIVED_GROUP_SQL} = :archived"),
+        ":archived",
+        archived,
+    );
     custom_attributes::add_filter(call, &mut conditions, "c.group_id = n.id");
     Ok(conditions)
 }
 
 /// Answers a page of the groups that the caller may see and `accepts` admits. With
 /// `searches_full_path` a search also compares the names and paths of the groups above.
-fn respond(
+fn answer_list(
     call: &Call<'_>,
     searches_full_path: bool,
-    (min_level, paths): GroupReach,
+    (min_level, membership_paths): GroupFilter,
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let conditions = filters(call)?;
+    let conditions = list_conditions(call)?;
     let column = match call
         .params
         .allowed_text("order_by", &["name", "path", "id", "similarity"])?
@@ -216,16 +222,16 @@ fn respond(
             && accepts(group)
             && (min_level == 0
                 || call.memberships()?.level_in_namespace(&group.traversal) >= min_level
-                || paths.iter().any(|path| path.starts_with(&group.traversal)))
-            && call.sees_group(group)?)
+                || membership_paths.iter().any(|path| path.starts_with(&group.traversal)))
+            && call.may_see_group(group)?)
     })?;
     page::list_objects(call, &shown_groups, |group| brief_json(call, group))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let with_projects = call.params.flag("with_projects")?.unwrap_or(true);
-    Answer::ok(&full_json(call, &group, with_projects)?)
+    let includes_projects = call.params.flag("with_projects")?.unwrap_or(true);
+    Answer::ok(&full_json(call, &group, includes_projects)?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -239,21 +245,22 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create(call, parent.as_ref())?;
     let has_minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
-    let is_paid = has_minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
-    refuse_if(!may_create || is_paid, ErrorResponse::forbidden)?;
-    let Some(path) = path else { return Err(group_rules::missing_path()) };
-    let preset = instance::read_setting(call, "default_group_visibility")?;
+    let needs_administrator =
+        has_minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
+    refuse_if(!may_create || needs_administrator, ErrorResponse::forbidden)?;
+    let Some(path) = path else { return Err(group_rules::missing_path_error()) };
+    let default_visibility = instance::read_setting(call, "default_group_visibility")?;
     let new_group = NewGroup {
         name: name.as_ref().unwrap_or(&path),
         path: &path,
         parent: parent.as_ref(),
-        visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
+        visibility: visibility.as_deref().or(default_visibility.as_str()).unwrap_or("private"),
     };
-    let group = insert(call, new_group, MIN_PATH_LENGTH).map_err(join_complaints)?;
+    let group = insert(call, new_group, MIN_PATH_LENGTH).map_err(join_errors)?;
     let scope = GroupOrProject::Group(Box::new(group.clone()));
     members::insert(call, &scope, user.id, &Terms::with_level(OWNER), None)?;
-    group_settings::inherit(call, &group, parent.as_ref())?;
-    group_settings::store_settings(call, &group, Accepts::Create).map_err(join_complaints)?;
+    group_settings::inherit_settings(call, &group, parent.as_ref())?;
+    group_settings::store_settings(call, &group, Accepts::Create).map_err(join_errors)?;
     Answer::created(&plain_json(call, &group)?)
 }
 
@@ -273,23 +280,23 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
-    let name = call.params.text_or_stored("name", &group.name)?;
-    let path = call.params.text_or_stored("path", &group.path)?;
+    let name = call.params.text_or_unchanged("name", &group.name)?;
+    let path = call.params.text_or_unchanged("path", &group.path)?;
     let visibility = call
         .params
         .allowed_text("visibility", VISIBILITIES)?
         .unwrap_or_else(|| group.visibility.clone());
-    let parent = Namespace::by_any(call.db, group.parent_id)?;
-    let requested =
+    let parent = Namespace::by_optional_id(call.db, group.parent_id)?;
+    let requested_group =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
-    group_rules::check(call, requested, Some(&group), MIN_PATH_LENGTH)?;
+    group_rules::check(call, requested_group, Some(&group), MIN_PATH_LENGTH)?;
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
     call.execute(sql, params![group.id, name, path, visibility])?;
-    let unset = group_settings::unset_settings(call, &group)?;
+    let unset_names = group_settings::unset_settings(call, &group)?;
     group_settings::store_settings(call, &group, Accepts::Edit)?;
     group_moves::update_full_paths(call, &group)?;
     let mut body = full_json(call, &reload(call, group.id)?, true)?;
-    unset.into_iter().for_each(|name| body[name] = Value::Null);
+    unset_names.into_iter().for_each(|name| body[name] = Value::Null);
     Answer::ok(&body)
 }
 
@@ -297,7 +304,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
-    let complaint = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
+    let error = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),
         (false, false) => Some("Group is already unarchived!"),
         (true, false) if call.is_group_archived(&group)? => {
@@ -308,7 +315,7 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
         }
         _ => None,
     };
-    refuse_if(complaint.is_some(), || ErrorResponse::invalid_record(complaint))?;
+    refuse_if(error.is_some(), || ErrorResponse::invalid_record(error))?;
     GROUP_SETTINGS.put_value(call.db, group.id, ARCHIVED, is_archived)?;
-    Answer::ok(&full_json(call, &group, call.params.is_set("with_projects")?)?)
+    Answer::ok(&full_json(call, &group, call.params.is_true("with_projects")?)?)
 }

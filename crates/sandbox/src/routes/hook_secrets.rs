@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use undrift_release::REFERENCE;
 
-use super::fields::missing_member_faults;
+use super::fields::missing_key_errors;
 use super::prelude::*;
 
 /// One kind of secrets.
@@ -37,20 +37,23 @@ pub(super) const HEADERS: SecretKind = SecretKind {
 pub(super) const SECRET_KINDS: [&SecretKind; 2] = [&URL_VARIABLES, &HEADERS];
 
 /// The maximum number of secrets of one kind in a hook.
-const MAX_SECRETS: usize = 20;
+const MAX_SECRETS_PER_KIND: usize = 20;
 
 impl SecretKind {
     pub(super) fn is_supported(&self, call: &Call<'_>) -> bool {
         self.since <= call.release()
     }
 
-    fn secrets_of<'a>(&self, settings: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
+    fn stored_secrets<'a>(
+        &self,
+        settings: &'a Map<String, Value>,
+    ) -> Option<&'a Map<String, Value>> {
         settings.get(self.name).and_then(Value::as_object)
     }
 
     /// The keys, in the order in which they were added.
-    pub(super) fn shown_keys(&self, settings: &Map<String, Value>) -> Value {
-        self.secrets_of(settings)
+    pub(super) fn keys_json(&self, settings: &Map<String, Value>) -> Value {
+        self.stored_secrets(settings)
             .into_iter()
             .flat_map(Map::keys)
             .map(|key| json!({ "key": key }))
@@ -58,42 +61,47 @@ impl SecretKind {
     }
 
     /// The secrets in a call, by key.
-    pub(super) fn sent_secrets(&self, params: &Params) -> Result<Vec<(String, Value)>> {
+    pub(super) fn read_secrets(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
         refuse_if(!items.iter().all(Value::is_object), || ErrorResponse::invalid(self.name))?;
-        let items_at = items.iter().enumerate();
-        let missing: Vec<_> = items_at
-            .flat_map(|(at, item)| missing_member_faults(self.name, at, item, ["key", "value"]))
+        let numbered_items = items.iter().enumerate();
+        let missing_errors: Vec<_> = numbered_items
+            .flat_map(|(index, item)| missing_key_errors(self.name, index, item, ["key", "value"]))
             .collect();
-        refuse_if(!missing.is_empty(), || ErrorResponse::parameters(&missing))?;
-        let text = |item: &Value, name: &str| params::read_text(self.name, &item[name]);
+        refuse_if(!missing_errors.is_empty(), || ErrorResponse::parameters(&missing_errors))?;
+        let read_item_text = |item: &Value, name: &str| params::read_text(self.name, &item[name]);
         items
             .iter()
-            .map(|item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into())))
+            .map(|item| {
+                Ok((
+                    read_item_text(item, "key")?.unwrap_or_default(),
+                    read_item_text(item, "value")?.into(),
+                ))
+            })
             .collect()
     }
 
-    /// Adds to the existing ones.
+    /// Adds secrets to the stored ones, or replaces those with the same keys.
     pub(super) fn add(
         &self,
         settings: &mut Map<String, Value>,
         new_secrets: impl IntoIterator<Item = (String, Value)>,
     ) {
         let secrets = settings.entry(self.name).or_insert_with(|| json!({}));
-        if let Value::Object(all) = secrets {
-            all.extend(new_secrets);
+        if let Value::Object(secret_map) = secrets {
+            secret_map.extend(new_secrets);
         }
     }
 
     /// Removes one; returns whether it existed.
     pub(super) fn remove(&self, settings: &mut Map<String, Value>, key: &str) -> bool {
         let secrets = settings.get_mut(self.name).and_then(Value::as_object_mut);
-        secrets.is_some_and(|all| all.shift_remove(key).is_some())
+        secrets.is_some_and(|secret_map| secret_map.shift_remove(key).is_some())
     }
 
     pub(super) fn is_valid(&self, settings: &Map<String, Value>) -> bool {
-        self.secrets_of(settings).is_none_or(|secrets| {
-            secrets.len() <= MAX_SECRETS
+        self.stored_secrets(settings).is_none_or(|secrets| {
+            secrets.len() <= MAX_SECRETS_PER_KIND
                 && secrets.iter().all(|(key, value)| {
                     let length = value.as_str().map_or(0, |text| text.chars().count());
                     is_key(key) && (1..=self.max_length).contains(&length)
@@ -103,39 +111,39 @@ impl SecretKind {
 }
 
 /// A key: letters, then letters and digits, with single separators.
-const KEY: &str = "[A-Za-z]+[0-9]*(?:[._-][A-Za-z0-9]+)*";
+const KEY_REGEX: &str = "[A-Za-z]+[0-9]*(?:[._-][A-Za-z0-9]+)*";
 
 fn is_key(text: &str) -> bool {
     static KEY_PATTERN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("^(?:{KEY})$")).ok());
-    KEY_PATTERN.as_ref().is_some_and(|whole| whole.is_match(text))
+        LazyLock::new(|| Regex::new(&format!("^(?:{KEY_REGEX})$")).ok());
+    KEY_PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
 /// The URL of a hook with its variables filled in; `None` if one of them is missing.
-pub(super) fn filled_url(settings: &Map<String, Value>) -> Option<String> {
+pub(super) fn fill_url(settings: &Map<String, Value>) -> Option<String> {
     static VARIABLE_PATTERN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!(r"\{{({KEY})\}}")).ok());
+        LazyLock::new(|| Regex::new(&format!(r"\{{({KEY_REGEX})\}}")).ok());
     let url = settings.get("url").and_then(Value::as_str).unwrap_or_default();
-    let variables = URL_VARIABLES.secrets_of(settings);
-    let mut is_whole = true;
-    let filled = VARIABLE_PATTERN.as_ref()?.replace_all(url, |name: &Captures<'_>| {
-        let value = variables.and_then(|all| all.get(&name[1])?.as_str());
-        is_whole &= value.is_some();
+    let variables = URL_VARIABLES.stored_secrets(settings);
+    let mut is_complete = true;
+    let filled = VARIABLE_PATTERN.as_ref()?.replace_all(url, |captures: &Captures<'_>| {
+        let value = variables.and_then(|values| values.get(&captures[1])?.as_str());
+        is_complete &= value.is_some();
         value.unwrap_or_default().to_owned()
     });
-    is_whole.then(|| filled.into_owned())
+    is_complete.then(|| filled.into_owned())
 }
 
-/// Clears the secrets of a hook with a new URL: the headers, and the variables if any of them
-/// existed before.
+/// Clears the secrets of a hook if its URL changed: the headers, and the variables if the former hook
+/// had any of the same keys.
 pub(super) fn clear_secrets(
     settings: &mut Map<String, Value>,
     former_settings: &Map<String, Value>,
 ) {
-    if !former_settings.contains_key("url") || filled_url(settings) == filled_url(former_settings) {
+    if !former_settings.contains_key("url") || fill_url(settings) == fill_url(former_settings) {
         return;
     }
-    let keys = |settings| URL_VARIABLES.secrets_of(settings).into_iter().flat_map(Map::keys);
+    let keys = |settings| URL_VARIABLES.stored_secrets(settings).into_iter().flat_map(Map::keys);
     let has_variables = keys(former_settings).any(|key| keys(settings).any(|other| key == other));
     if has_variables {
         settings.insert(URL_VARIABLES.name.to_owned(), json!({}));
@@ -173,7 +181,7 @@ mod tests {
             ("https://x/{1}{", Some("https://x/{1}{")),
         ] {
             let settings = with(url).as_object().cloned().unwrap_or_default();
-            assert_eq!(filled_url(&settings).as_deref(), address_of, "{url}");
+            assert_eq!(fill_url(&settings).as_deref(), address_of, "{url}");
         }
     }
 }

@@ -11,8 +11,8 @@ pub(super) const COLLECTIONS: &[Collection] =
     &[HOOKS, Collection { path: "/groups/{id}/hooks", ..HOOKS }];
 
 const HOOKS: Collection = Collection {
-    entry: "hook_id",
-    required: &["url"],
+    entry_segment: "hook_id",
+    required_params: &["url"],
     // Idempotent (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
@@ -24,25 +24,33 @@ const HOOKS: Collection = Collection {
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
-    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
-    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
-    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
+    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
+        change_secret(call, &URL_VARIABLES)
+    }),
+    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
+        change_secret(call, &URL_VARIABLES)
+    }),
+    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change_secret(call, &HEADERS)),
+    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change_secret(call, &HEADERS)),
     HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
 ];
 
-/// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
-/// in refusals.
-struct TextField(&'static str, Release, usize, &'static str);
+/// A text field of hooks: its name, its first release, its maximum length, and its name in errors.
+struct HookTextField(&'static str, Release, usize, &'static str);
 
-const TEXT_FIELDS: [TextField; 3] = [
-    TextField("name", Release::new(17, 1), 255, "Name"),
-    TextField("description", Release::new(17, 1), 2_048, "Description"),
-    TextField("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
+const TEXT_FIELDS: [HookTextField; 3] = [
+    HookTextField("name", Release::new(17, 1), 255, "Name"),
+    HookTextField("description", Release::new(17, 1), 2_048, "Description"),
+    HookTextField(
+        "custom_webhook_template",
+        Release::new(16, 10),
+        4_096,
+        "Custom webhook template",
+    ),
 ];
 
 const FILTER_STRATEGY: &str = "branch_filter_strategy";
-const STRATEGIES: [&str; 3] = ["wildcard", "regex", "all_branches"];
+const FILTER_STRATEGIES: [&str; 3] = ["wildcard", "regex", "all_branches"];
 const STRATEGY_SINCE: Release = Release::new(17, 2);
 /// The maximum length of a URL.
 const MAX_URL_LENGTH: usize = 8_192;
@@ -52,7 +60,7 @@ const MAX_FILTER_LENGTH: usize = 4_000;
 
 /// The project or group, for callers who manage it.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER])?;
+    let scope = GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER])?;
     if call.is_group_operation() {
         call.require_tier(AttributeTier::Premium)?;
     }
@@ -67,12 +75,12 @@ fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> 
 }
 
 /// The texts that a hook has.
-fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static TextField> {
+fn text_fields(call: &Call<'_>) -> impl Iterator<Item = &'static HookTextField> {
     let release = call.release();
-    TEXT_FIELDS.iter().filter(move |text| text.1 <= release)
+    TEXT_FIELDS.iter().filter(move |field| field.1 <= release)
 }
 
-fn has_strategy(call: &Call<'_>) -> bool {
+fn has_filter_strategy(call: &Call<'_>) -> bool {
     call.release() >= STRATEGY_SINCE
 }
 
@@ -88,21 +96,22 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
         "repository_update_events": false,
         scope.id_column(): scope.id(),
     });
-    let shown = |name| hook.settings.get(name).cloned();
+    let stored_value = |name| hook.settings.get(name).cloned();
     for flag in flags(call) {
-        body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
+        body[flag.name] = stored_value(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
-    for name in texts(call).map(|text| text.0).chain([BRANCH_FILTER]) {
-        body[name] = shown(name).into();
+    for name in text_fields(call).map(|text| text.0).chain([BRANCH_FILTER]) {
+        body[name] = stored_value(name).into();
     }
-    if has_strategy(call) {
-        body[FILTER_STRATEGY] = shown(FILTER_STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
+    if has_filter_strategy(call) {
+        body[FILTER_STRATEGY] =
+            stored_value(FILTER_STRATEGY).unwrap_or_else(|| FILTER_STRATEGIES[0].into());
     }
     // Lists of a project's hooks omit them from 16.7 on.
-    let is_listed = !call.is_write && call.segment(HOOKS.entry).is_empty();
+    let is_listed = !call.is_write && call.segment(HOOKS.entry_segment).is_empty();
     if !is_listed || matches!(scope, GroupOrProject::Group(_)) || !call.is_at_least(16, 7) {
-        for sort in SECRET_KINDS.iter().filter(|sort| sort.is_supported(call)) {
-            body[sort.name] = sort.shown_keys(&hook.settings);
+        for kind in SECRET_KINDS.iter().filter(|kind| kind.is_supported(call)) {
+            body[kind.name] = kind.keys_json(&hook.settings);
         }
     }
     body
@@ -111,7 +120,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
 /// Stores the fields in a call.
 fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     let params = &call.params;
-    let before = hook.settings.clone();
+    let former_settings = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
         let url = params.text("url")?.unwrap_or_default().trim().to_owned();
         if hook.text("url") != url {
@@ -123,54 +132,55 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
         hook.set(TOKEN, params.text(TOKEN)?.filter(|token| !token.is_empty()));
     }
     for flag in flags(call).filter(|flag| params.has(flag.name)) {
-        let on = params.flag(flag.name)?;
-        refuse_if(on.is_none() && flag.on_null == OnNull::Unsaved, || {
-            ErrorResponse::not_null(flag.name)
+        let is_on = params.flag(flag.name)?;
+        refuse_if(is_on.is_none() && flag.on_null == OnNull::Unsaved, || {
+            ErrorResponse::null_column(flag.name)
         })?;
-        hook.set(flag.name, on);
+        hook.set(flag.name, is_on);
     }
     for name in
-        texts(call).map(|text| text.0).chain([BRANCH_FILTER]).filter(|name| params.has(name))
+        text_fields(call).map(|text| text.0).chain([BRANCH_FILTER]).filter(|name| params.has(name))
     {
         hook.set(name, params.text(name)?);
     }
-    if has_strategy(call)
-        && let Some(strategy) = params.allowed_text(FILTER_STRATEGY, &STRATEGIES)?
+    if has_filter_strategy(call)
+        && let Some(strategy) = params.allowed_text(FILTER_STRATEGY, &FILTER_STRATEGIES)?
     {
         hook.set(FILTER_STRATEGY, strategy);
     }
-    for sort in SECRET_KINDS.iter().filter(|sort| sort.is_supported(call)) {
-        sort.add(&mut hook.settings, sort.sent_secrets(params)?);
+    for kind in SECRET_KINDS.iter().filter(|sort| sort.is_supported(call)) {
+        kind.add(&mut hook.settings, kind.read_secrets(params)?);
     }
-    check(hook, call, &before)
+    check(hook, call, &former_settings)
 }
 
-/// Refuses invalid hooks. If the hook calls another URL than `before`, its secrets are cleared,
-/// even those in the same call.
-fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
-    hook_secrets::clear_secrets(&mut hook.settings, before);
-    let refused = |words: &str| Err(ErrorResponse::unprocessable(words));
-    let address = hook_secrets::filled_url(&hook.settings);
-    let reach = instance::allowed_reach(call)?;
+/// Refuses invalid hooks. If the URL changed since `former_settings`, the secrets are cleared, even those
+/// in the same call.
+fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Map<String, Value>) -> Result<()> {
+    hook_secrets::clear_secrets(&mut hook.settings, former_settings);
+    let invalid_hook = |words: &str| Err(ErrorResponse::unprocessable(words));
+    let url_to_call = hook_secrets::fill_url(&hook.settings);
+    let url_targets = instance::allowed_url_targets(call)?;
     if hook.text("url").len() > MAX_URL_LENGTH
-        || address.is_none_or(|url| urls::url_refusal(&url, &["http", "https"], reach).is_some())
+        || url_to_call
+            .is_none_or(|url| urls::url_error(&url, &["http", "https"], url_targets).is_some())
     {
-        return refused("Invalid url given");
+        return invalid_hook("Invalid url given");
     }
     if !check_filter(hook) {
-        return refused("Invalid branch filter given");
+        return invalid_hook("Invalid branch filter given");
     }
     if hook.text(TOKEN).contains('\n') {
-        return refused("Token is invalid");
+        return invalid_hook("Token is invalid");
     }
-    for text in texts(call) {
-        let TextField(name, _, longest, title) = text;
-        if let Some(fault) = length_fault(hook.text(name), *longest) {
-            return refused(&format!("{title} {fault}"));
+    for field in text_fields(call) {
+        let HookTextField(name, _, max_length, title) = field;
+        if let Some(error) = length_error(hook.text(name), *max_length) {
+            return invalid_hook(&format!("{title} {error}"));
         }
     }
-    match SECRET_KINDS.iter().find(|sort| !sort.is_valid(&hook.settings)) {
-        Some(sort) => refused(&format!("{} must be a valid json schema", sort.title)),
+    match SECRET_KINDS.iter().find(|kind| !kind.is_valid(&hook.settings)) {
+        Some(kind) => invalid_hook(&format!("{} must be a valid json schema", kind.title)),
         None => Ok(()),
     }
 }
@@ -184,7 +194,7 @@ fn check_filter(hook: &mut Record) -> bool {
             hook.set(BRANCH_FILTER, Value::Null);
             true
         }
-        "regex" => re2::refusal(filter).is_none(),
+        "regex" => re2::syntax_error(filter).is_none(),
         _ => {
             let filter = filter.split_whitespace().collect::<Vec<_>>().join(" ");
             let is_valid = filter.is_empty()
@@ -209,7 +219,7 @@ pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
 /// edit of a project's hook needs the URL.
 fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
-        check_any_sent(call)?;
+        require_any_field(call)?;
     }
     if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
         for flag in flags(call) {
@@ -220,43 +230,44 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 }
 
 /// Refuses an edit without fields.
-fn check_any_sent(call: &CollectionCall<'_>) -> Result<()> {
+fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let params = &call.params;
     if matches!(call.scope, GroupOrProject::Project(_)) && call.release() < OBSERVED_RELEASE {
         params.require(&["url"])?;
     }
     let mut fields = ["url", TOKEN, BRANCH_FILTER, FILTER_STRATEGY]
         .into_iter()
-        .chain(texts(call).map(|text| text.0))
+        .chain(text_fields(call).map(|text| text.0))
         .chain(flags(call).map(|flag| flag.name));
-    let mut secrets = SECRET_KINDS.iter().filter(|sort| sort.is_supported(call));
-    let has_secrets = secrets.any(|sort| {
-        params.get(sort.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+    let mut secrets = SECRET_KINDS.iter().filter(|kind| kind.is_supported(call));
+    let has_secrets = secrets.any(|kind| {
+        params.get(kind.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     });
     let is_empty = !fields.any(|name| params.has(name)) && !has_secrets;
     refuse_if(is_empty, || ErrorResponse::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets or removes one header or variable.
-fn change(call: &Call<'_>, sort: &SecretKind) -> Result<Answer> {
+fn change_secret(call: &Call<'_>, kind: &SecretKind) -> Result<Answer> {
     let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
-    refuse_if(!sort.is_supported(call), ErrorResponse::no_route)?;
+    refuse_if(!kind.is_supported(call), ErrorResponse::no_route)?;
     let is_put = call.method == Method::PUT;
     if is_put {
         call.params.require(&["value"])?;
     }
     let mut hook = call.find()?;
-    let (before, key) = (hook.settings.clone(), call.segment("key"));
-    let refusal = if is_put {
+    let (former_settings, key) = (hook.settings.clone(), call.segment("key"));
+    let error_text = if is_put {
         let value = call.params.text("value")?;
-        sort.add(&mut hook.settings, [(key.to_owned(), value.into())]);
+        kind.add(&mut hook.settings, [(key.to_owned(), value.into())]);
         "Illegal key or value".to_owned()
     } else {
-        let is_removed = sort.remove(&mut hook.settings, key);
-        refuse_if(!is_removed, || ErrorResponse::not_found(sort.noun))?;
-        format!("Could not unset {}", sort.noun)
+        let is_removed = kind.remove(&mut hook.settings, key);
+        refuse_if(!is_removed, || ErrorResponse::not_found(kind.noun))?;
+        format!("Could not unset {}", kind.noun)
     };
-    check(&mut hook, call, &before).map_err(|_| ErrorResponse::unprocessable(&refusal))?;
+    check(&mut hook, call, &former_settings)
+        .map_err(|_| ErrorResponse::unprocessable(&error_text))?;
     call.store(&mut hook)?;
     Ok(Answer::no_content())
 }

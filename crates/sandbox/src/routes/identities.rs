@@ -9,12 +9,12 @@ const IDENTITIES: &str = "identities";
 
 /// All identities of a user, as answers show them.
 pub(super) fn list_identities(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
-    let set = USER_SETTINGS.stored_values(call.db, user)?;
-    Ok(set.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
+    let settings = USER_SETTINGS.stored_values(call.db, user)?;
+    Ok(settings.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
 /// The provider in the call, and the user's name there; 400 for one without the other.
-pub(super) fn sent_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
+pub(super) fn read_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     match (call.params.text("provider")?, call.params.text("extern_uid")?) {
         (None, None) => Ok(None),
         (Some(provider), Some(name)) => Ok(Some([provider, name])),
@@ -25,11 +25,11 @@ pub(super) fn sent_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     }
 }
 
-/// Stores the identity in the call, in place of one of the same provider.
+/// Stores the identity in the call; it replaces one of the same provider.
 pub(super) fn store_identity(call: &Call<'_>, user: i64) -> Result<()> {
-    let Some([provider, name]) = sent_identity(call)? else { return Ok(()) };
+    let Some([provider, name]) = read_identity(call)? else { return Ok(()) };
     let mut identities = list_identities(call, user)?;
-    identities.retain(|one| one["provider"] != *provider);
+    identities.retain(|identity| identity["provider"] != *provider);
     identities.push(json!({ "provider": provider, "extern_uid": name, "saml_provider_id": null }));
     USER_SETTINGS.put_value(call.db, user, IDENTITIES, identities)
 }
@@ -38,8 +38,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.segment_user()?;
     let identities = list_identities(call, user.id)?;
-    let (removed_identities, remaining_identities): (Vec<_>, Vec<_>) =
-        identities.into_iter().partition(|one| one["provider"] == call.segment("provider"));
+    let (removed_identities, remaining_identities): (Vec<_>, Vec<_>) = identities
+        .into_iter()
+        .partition(|identity| identity["provider"] == call.segment("provider"));
     refuse_if(removed_identities.is_empty(), || ErrorResponse::not_found("Identity"))?;
     USER_SETTINGS.put_value(call.db, user.id, IDENTITIES, remaining_identities)?;
     Ok(Answer::no_content())

@@ -1,23 +1,23 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
 //! stored: a project appears at once, and its import ends after a time by the clock.
 
-use super::names::complaint_sentences;
+use super::names::error_sentences;
 use super::prelude::*;
 use super::{project_rules, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", |call| Answer::ok(&state_json(call, &call.project_as(0)?)?)),
-    post("/projects/import", |call| from_archive(call, &["path", "file"])),
-    post("/projects/remote-import", |call| from_archive(call, &["url", "path"])),
-    post("/import/extgit", extgit),
-    post("/import/extgit/cancel", cancel),
-    post("/import/extgit/gists", gists),
-    post("/import/extserver", extserver),
-    // The same under the names that the reference replaces; `Params` converts their parameters.
-    post("/import/github", extgit),
-    post("/import/github/cancel", cancel),
-    post("/import/github/gists", gists),
-    post("/import/bitbucket_server", extserver),
+    post("/projects/import", |call| import_archive(call, &["path", "file"])),
+    post("/projects/remote-import", |call| import_archive(call, &["url", "path"])),
+    post("/import/extgit", import_from_extgit),
+    post("/import/extgit/cancel", cancel_import),
+    post("/import/extgit/gists", import_gists),
+    post("/import/extserver", import_from_extserver),
+    // The same operations with the real names of the hosts; `Params` converts the parameters.
+    post("/import/github", import_from_extgit),
+    post("/import/github/cancel", cancel_import),
+    post("/import/github/gists", import_gists),
+    post("/import/bitbucket_server", import_from_extserver),
 ];
 
 /// The state of an import, which clients poll. The reference leaves it out.
@@ -35,15 +35,15 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
         "import_error": project.import_error_at(call.time_text()),
         "stats": null,
     });
-    add_members(&mut body, extra_members);
+    add_fields(&mut body, extra_members);
     Ok(body)
 }
 
 /// A project from an archive that is sent or fetched. It is not unpacked.
-fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
+fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
     let user = call.user()?;
-    call.params.require(needs)?;
-    let is_missing = needs.contains(&"file") && call.params.file("file").is_none();
+    call.params.require(required_params)?;
+    let is_missing = required_params.contains(&"file") && call.params.file("file").is_none();
     refuse_if(is_missing, || ErrorResponse::invalid("file"))?;
     let path = call.params.text("path")?.unwrap_or_default();
     let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
@@ -51,27 +51,27 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     for name in ["namespace", "namespace_id", "namespace_path"] {
         namespace_reference = namespace_reference.or(call.params.text(name)?);
     }
-    let target = match namespace_reference {
-        Some(target) => Namespace::by_reference(call.db, &target)?,
+    let namespace = match namespace_reference {
+        Some(reference) => Namespace::by_reference(call.db, &reference)?,
         None => Namespace::of_user(call.db, user.id)?,
     };
-    let target = target.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
-    refuse_if(call.level_in_group(&target)? < minimum_level(call), ErrorResponse::forbidden)?;
-    let project = import(call, &target, [&name, &path], "archive")?;
+    let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
+    refuse_if(call.level_in_group(&namespace)? < minimum_level(call), ErrorResponse::forbidden)?;
+    let project = create_imported_project(call, &namespace, [&name, &path], "archive")?;
     Answer::created(&state_json(call, &project)?)
 }
 
-/// A failure with `errors` as its key, as imports have it.
+/// An error whose key is `errors`, as in the real service's imports.
 fn import_error(status: StatusCode, text: &str) -> ErrorResponse {
-    ErrorResponse::with(status, json!({ "errors": text }))
+    ErrorResponse::with_body(status, json!({ "errors": text }))
 }
 
-fn extgit(call: &Call<'_>) -> Result<Answer> {
+fn import_from_extgit(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require_all(&[
-        Need::Sent("personal_access_token"),
-        Need::Sent("repo_id"),
-        Need::Filled("target_namespace"),
+        Need::Present("personal_access_token"),
+        Need::Present("repo_id"),
+        Need::NotBlank("target_namespace"),
     ])?;
     check_stages(call)?;
     if call.is_at_least(16, 5) {
@@ -83,12 +83,18 @@ fn extgit(call: &Call<'_>) -> Result<Answer> {
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
     let namespace = target_namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
-    start(call, &namespace, &name, &format!("{host}/{repository}"))
+    start_import(call, &namespace, &name, &format!("{host}/{repository}"))
 }
 
 /// Imports a project of an external host.
-fn start(call: &Call<'_>, namespace: &Namespace, name: &str, source: &str) -> Result<Answer> {
-    let project = import(call, namespace, [name, &project_rules::make_path(name)], source)?;
+fn start_import(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    name: &str,
+    source: &str,
+) -> Result<Answer> {
+    let project =
+        create_imported_project(call, namespace, [name, &project_rules::make_path(name)], source)?;
     Answer::created(&result_json(&project))
 }
 
@@ -108,15 +114,15 @@ fn check_stages(call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-fn extserver(call: &Call<'_>) -> Result<Answer> {
+fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
-    check_required(call).map_err(|failure| restore_sent_names(call, failure))?;
+    check_required(call).map_err(|failure| restore_client_names(call, failure))?;
     let url = call.params.text("extserver_url")?.unwrap_or_default();
     refuse_if(!is_reachable(&url), || {
         ErrorResponse::bad_request_message(json!({ "error": format!("Invalid URL: {url}") }))
     })?;
     let user = call.user()?;
-    let key = call.params.text("extserver_project")?.unwrap_or_default();
+    let project_key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
     let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
@@ -124,7 +130,7 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
         target => Some(target_namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
     let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
-    start(call, &namespace, &name, &format!("{key}/{repository}"))
+    start_import(call, &namespace, &name, &format!("{project_key}/{repository}"))
 }
 
 /// The required parameters of an import, which must not be empty.
@@ -139,8 +145,8 @@ fn check_required(call: &Call<'_>) -> Result<()> {
     })
 }
 
-/// A fault of parameters, with the names that the client used.
-fn restore_sent_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
+/// An error of parameters, with the names that the client used.
+fn restore_client_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {
         Some(text) => ErrorResponse::error(
@@ -181,19 +187,16 @@ fn minimum_level(call: &Call<'_>) -> i64 {
     if call.is_at_least(16, 0) { MAINTAINER } else { DEVELOPER }
 }
 
-fn import(
+fn create_imported_project(
     call: &Call<'_>,
     namespace: &Namespace,
     [name, path]: [&str; 2],
     source: &str,
 ) -> Result<Project> {
     project_rules::check_path_only(path)
-        .and_then(|()| project_rules::check_free(call, namespace, name, path))
+        .and_then(|()| project_rules::check_not_taken(call, namespace, name, path))
         .map_err(|failure| {
-            import_error(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                &complaint_sentences(&failure).join(", "),
-            )
+            import_error(StatusCode::UNPROCESSABLE_ENTITY, &error_sentences(&failure).join(", "))
         })?;
     let mut attributes = settings::new_project_attributes(call.time);
     let error = planned_failure(call)?;
@@ -228,12 +231,12 @@ fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
 const ACCESS_DENIED: &str = "Access denied to the external account";
 
 fn result_json(project: &Project) -> Value {
-    let mut body = project.members("id name full_path full_name");
+    let mut body = project.json_columns("id name full_path full_name");
     body["full_name"] = project.full_name().into();
     body
 }
 
-fn cancel(call: &Call<'_>) -> Result<Answer> {
+fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require(&["project_id"])?;
     let id = call.params.integer("project_id")?.unwrap_or(0);
@@ -254,13 +257,13 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
         "human_import_status_name": "canceled",
         "provider_link": project.import_source.map(|source| format!("/{source}")),
     });
-    add_members(&mut body, import_fields);
+    add_fields(&mut body, import_fields);
     Answer::ok(&body)
 }
 
-/// One import of gists per user at a time, under a flag that is off by default. No external host
-/// exists to refuse credentials, so some credentials count as refused.
-fn gists(call: &Call<'_>) -> Result<Answer> {
+/// Imports gists, one import per user at a time; a flag of the profile enables it. No external host exists
+/// to refuse credentials, so some credentials count as refused.
+fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     call.params.require(&["personal_access_token"])?;
     refuse_if(!call.service.profile.gists, ErrorResponse::hidden)?;

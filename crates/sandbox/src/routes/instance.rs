@@ -10,23 +10,23 @@ use super::prelude::*;
 pub(super) const ROUTES: &[Route] = &[
     get("/application/settings", |call| Answer::ok(&read_settings(call)?)),
     put("/application/settings", update),
-    get("/sidekiq/queue_metrics", |call| metrics(call, &["queues"])),
-    get("/sidekiq/process_metrics", |call| metrics(call, &["processes"])),
-    get("/sidekiq/job_stats", |call| metrics(call, &["jobs"])),
-    get("/sidekiq/compound_metrics", |call| metrics(call, &["queues", "processes", "jobs"])),
-    get("/templates/gitlab_ci_ymls", templates),
-    get("/templates/gitlab_ci_ymls/{name}", template),
-    get("/projects/{id}/templates/licenses", licenses),
+    get("/sidekiq/queue_metrics", |call| show_metrics(call, &["queues"])),
+    get("/sidekiq/process_metrics", |call| show_metrics(call, &["processes"])),
+    get("/sidekiq/job_stats", |call| show_metrics(call, &["jobs"])),
+    get("/sidekiq/compound_metrics", |call| show_metrics(call, &["queues", "processes", "jobs"])),
+    get("/templates/gitlab_ci_ymls", list_templates),
+    get("/templates/gitlab_ci_ymls/{name}", show_template),
+    get("/projects/{id}/templates/licenses", list_licenses),
 ];
 
 /// The names of pipeline templates, one per line: more than one page. Their content is never used.
 const TEMPLATES: &str = include_str!("templates.txt");
 
-fn templates(call: &Call<'_>) -> Result<Answer> {
+fn list_templates(call: &Call<'_>) -> Result<Answer> {
     page::list(call, TEMPLATES.lines().map(|name| json!({ "key": name, "name": name })))
 }
 
-fn template(call: &Call<'_>) -> Result<Answer> {
+fn show_template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
     let exists = TEMPLATES.lines().any(|template| template == name);
     refuse_if(!exists, || ErrorResponse::not_found("Template"))?;
@@ -36,15 +36,15 @@ fn template(call: &Call<'_>) -> Result<Answer> {
 /// The licences for new projects: key and name of each.
 const LICENSES: &str = include_str!("licenses.txt");
 
-fn licenses(call: &Call<'_>) -> Result<Answer> {
+fn list_licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
-    let pairs = LICENSES.lines().filter_map(|line| line.split_once(' '));
-    let licenses = pairs.map(|(key, name)| json!({ "key": key, "name": name }));
+    let keys_and_names = LICENSES.lines().filter_map(|line| line.split_once(' '));
+    let licenses = keys_and_names.map(|(key, name)| json!({ "key": key, "name": name }));
     page::list(call, licenses)
 }
 
 /// The settings of a new service; the type of each value is that of the setting.
-static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+static SETTING_PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
 
@@ -53,22 +53,25 @@ pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_en
 
 /// The number of days after which a marked project or group is deleted.
 const DELETION_PERIOD: &str = "deletion_adjourned_period";
-const RESTRICTED_LEVELS: &str = "restricted_visibility_levels";
+const RESTRICTED_VISIBILITIES: &str = "restricted_visibility_levels";
 
-/// The value of one setting, for any caller. Lists read some for every row, so only this one is
-/// decoded.
+/// The value of one setting, for any caller. Lists read settings for each row, so only this one is decoded.
 pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
-    match call.query_optional::<Option<String>>(sql, [name])?.flatten() {
+    match call.query_optional_value::<Option<String>>(sql, [name])?.flatten() {
         Some(text) => serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error)),
         None => Ok(preset(call, name).unwrap_or_default()),
     }
 }
 
-/// The settings for requests that the service itself sends.
-pub(super) fn allowed_reach<'a>(call: &'a Call<'_>) -> Result<Reach<'a>> {
-    let is_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
-    Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside(&call.base_url) })
+/// The hosts to which the service itself may send requests, according to the settings.
+pub(super) fn allowed_url_targets<'a>(call: &'a Call<'_>) -> Result<UrlTargets<'a>> {
+    let are_local_allowed = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
+    Ok(if are_local_allowed == Value::Bool(true) {
+        UrlTargets::Anywhere
+    } else {
+        UrlTargets::Outside(&call.base_url)
+    })
 }
 
 /// The value of a setting in a new service; `None` if the release does not have it.
@@ -80,15 +83,16 @@ fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
         _ => {}
     }
     let days = call.service.deletion_delay().filter(|_| name == DELETION_PERIOD);
-    days.map(Value::from).or_else(|| PRESETS.get(name).cloned())
+    days.map(Value::from).or_else(|| SETTING_PRESETS.get(name).cloned())
 }
 
 /// All settings, for administrators.
 fn read_settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
-    let stored_json: Option<String> = call.query_optional(sql, [])?;
-    let presets = PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
+    let stored_json: Option<String> = call.query_optional_value(sql, [])?;
+    let presets =
+        SETTING_PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
     let mut settings: Map<String, Value> = presets.collect();
     if let Some(text) = stored_json {
         let stored_settings: Map<String, Value> =
@@ -104,7 +108,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.params.require_any(&names)?;
     check(call)?;
     for (name, value) in &mut settings {
-        let may_be_null = PRESETS.get(name).is_some_and(Value::is_null);
+        let may_be_null = SETTING_PRESETS.get(name).is_some_and(Value::is_null);
         let new_value = match value {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),
@@ -118,11 +122,12 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             *value = new;
         }
     }
-    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_at_least(16, 3));
-    if let Some(new) = default_branches::sent_protection(call)?
-        .or(number.map(default_branches::protection_from_number))
+    let protection_number =
+        call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_at_least(16, 3));
+    if let Some(protection) = default_branches::read_protection(call)?
+        .or(protection_number.map(default_branches::protection_from_number))
     {
-        settings.insert(PROTECTION_DEFAULTS.to_owned(), new);
+        settings.insert(PROTECTION_DEFAULTS.to_owned(), protection);
     }
     let text = serde_json::to_string(&settings).map_err(|error| ErrorResponse::internal(&error))?;
     let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)";
@@ -137,37 +142,41 @@ fn check(call: &Call<'_>) -> Result<()> {
     for name in &preset_names {
         call.params.allowed_text(name, VISIBILITIES)?;
     }
-    call.params.allowed_texts(RESTRICTED_LEVELS, VISIBILITIES)?;
-    let mut complaints = Complaints::default();
+    call.params.allowed_texts(RESTRICTED_VISIBILITIES, VISIBILITIES)?;
+    let mut errors = FieldErrors::default();
     let is_not_positive =
         call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
-    complaints.add_if(is_not_positive, "session_expire_delay", "must be greater than 0");
+    errors.add_if(is_not_positive, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
     let min_count = i64::from(call.is_at_least(16, 0));
     let days = call.params.integer(DELETION_PERIOD)?;
     let text = format!("must be greater than or equal to {min_count}");
-    complaints.add_if(days.is_some_and(|days| days < min_count), DELETION_PERIOD, text);
+    errors.add_if(days.is_some_and(|days| days < min_count), DELETION_PERIOD, text);
     let is_long = days.is_some_and(|days| days > 90);
-    complaints.add_if(is_long, DELETION_PERIOD, "must be less than or equal to 90");
-    complaints.into_result()
+    errors.add_if(is_long, DELETION_PERIOD, "must be less than or equal to 90");
+    errors.into_result()
 }
 
-/// True if the caller may not use a visibility: a setting can keep it for administrators.
-pub(super) fn is_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
-    let levels = read_setting(call, RESTRICTED_LEVELS)?;
-    let is_listed = levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));
+/// True if the caller may not use a visibility: a setting can reserve it for administrators.
+pub(super) fn is_visibility_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
+    let restricted_visibilities = read_setting(call, RESTRICTED_VISIBILITIES)?;
+    let is_listed = restricted_visibilities
+        .as_array()
+        .is_some_and(|levels| levels.contains(&visibility.into()));
     Ok(is_listed && !call.is_administrator())
 }
 
 /// Parts of the report of background jobs. There are no jobs, so clients need not wait for them.
-fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer> {
+fn show_metrics(call: &Call<'_>, sections: &[&str]) -> Result<Answer> {
     call.administrator()?;
     let statistics = json!({
         "queues": { "default": { "backlog": 0, "latency": 0 } },
         "processes": [{ "hostname": "localhost", "pid": 1, "queues": ["default"], "concurrency": 1, "busy": 0 }],
         "jobs": { "processed": 0, "failed": 0, "enqueued": 0, "dead": 0 },
     });
-    let shown_settings: Map<String, Value> =
-        parts.iter().map(|part| ((*part).to_owned(), statistics[*part].clone())).collect();
-    Answer::ok(&shown_settings)
+    let shown_sections: Map<String, Value> = sections
+        .iter()
+        .map(|section| ((*section).to_owned(), statistics[*section].clone()))
+        .collect();
+    Answer::ok(&shown_sections)
 }

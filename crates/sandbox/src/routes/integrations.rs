@@ -20,26 +20,26 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 ];
 
 const INTEGRATIONS: Collection = Collection {
-    entry: "slug",
-    key: "slug",
+    entry_segment: "slug",
+    answer_key: "slug",
     is_unpaged: true,
-    is_put: true,
-    scope: |_, call| GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER]),
+    is_created_by_put: true,
+    scope: |_, call| GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER]),
     // 400 for an unknown one, 404 if it was never set up.
     find: |call| {
         let slug = call.segment("slug");
-        let exists = kind_of_call(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
+        let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
         refuse_if(!exists, || ErrorResponse::no_valid_value("slug"))?;
         find(call, call.scope.holder(), slug)?
             .ok_or_else(|| ErrorResponse::not_found("Integration"))
     },
     filter: |_, rows| {
-        rows.retain(|row| row.is_set("active"));
+        rows.retain(|row| row.is_true("active"));
         Ok(())
     },
     complete,
     check_removal: |_, _| Ok(()),
-    // It is switched off; its row stays, without properties.
+    // Removing deactivates it; its row stays, without properties.
     remove: |call, row| {
         row.settings.retain(|name, _| !name.starts_with("properties."));
         row.set("active", false);
@@ -84,7 +84,7 @@ static INTEGRATION_KINDS: LazyLock<Vec<IntegrationKind>> = LazyLock::new(|| {
     serde_json::from_str(text).expect("each test of integrations reads the table")
 });
 
-const STATUS_CHANGES: &str = "notify_only_when_pipeline_status_changes";
+const STATUS_CHANGES_ONLY: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
 impl IntegrationKind {
@@ -92,8 +92,8 @@ impl IntegrationKind {
     fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let is_chat = self.events.iter().any(|event| event == "confidential_note");
         let has_status_changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
-        let changes = has_status_changes.then_some(STATUS_CHANGES);
-        self.flag.iter().map(String::as_str).chain(changes)
+        let status_changes_flag = has_status_changes.then_some(STATUS_CHANGES_ONLY);
+        self.flag.iter().map(String::as_str).chain(status_changes_flag)
     }
 
     /// The properties that are shown.
@@ -108,17 +108,17 @@ const WEB_ONLY_SLUGS: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"]
 const COMMENTS_ENABLED: &str = "comment_on_event_enabled";
 const LABEL_BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
-const INTEGRATION_ROWS: Records = INTEGRATIONS.rows;
+const INTEGRATION_TABLE: RecordTable = INTEGRATIONS.table;
 /// The first release in which `inherited` is shown, and can be set.
 const INHERITED_SINCE: Release = Release::new(17, 3);
 const USE_INHERITED: &str = "use_inherited_settings";
 
-fn kind_of_call(call: &Call<'_>) -> Option<&'static IntegrationKind> {
+fn requested_kind(call: &Call<'_>) -> Option<&'static IntegrationKind> {
     INTEGRATION_KINDS.iter().find(|kind| kind.slug == call.segment("slug"))
 }
 
 fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(INTEGRATION_ROWS.with_text(call, holder, "slug", slug)?.pop())
+    Ok(INTEGRATION_TABLE.list_with_text(call, holder, "slug", slug)?.pop())
 }
 
 /// An integration as the service shows it; lists leave out its properties.
@@ -128,25 +128,27 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     let names = "id title slug created_at updated_at active comment_on_event_enabled";
     let mut body = row.members(names);
     body["title"] = json!(kind.map(|kind| &kind.title));
-    body["active"] = row.is_set("active").into();
+    body["active"] = row.is_true("active").into();
     for event in &ATTRIBUTE_TABLE.integration_events {
         body[event.name] = row.value(event.name);
     }
-    set_if(&mut body, call.release() >= INHERITED_SINCE, "inherited", row.is_set("inherited"));
+    set_if(&mut body, call.release() >= INHERITED_SINCE, "inherited", row.is_true("inherited"));
     if !call.segment("slug").is_empty() {
-        let shown = kind.map(|kind| {
+        let properties = kind.map(|kind| {
             let shown = kind.shown_properties(call);
             shown.map(|name| (name.to_owned(), shown_value(kind, row, name))).collect()
         });
-        body["properties"] = Value::Object(shown.unwrap_or_default());
+        body["properties"] = Value::Object(properties.unwrap_or_default());
     }
     body
 }
 
-/// A property as it is shown. A blank confidential channel shows the other one.
+/// The shown value of a property. A blank confidential channel shows the ordinary channel.
 fn shown_value(kind: &IntegrationKind, row: &Record, name: &str) -> Value {
-    let open_channel = name.strip_prefix("confidential_").filter(|open| open.ends_with("_channel"));
-    let name = open_channel.filter(|_| row.text(&property_key(name)).is_empty()).unwrap_or(name);
+    let ordinary_channel =
+        name.strip_prefix("confidential_").filter(|suffix| suffix.ends_with("_channel"));
+    let name =
+        ordinary_channel.filter(|_| row.text(&property_key(name)).is_empty()).unwrap_or(name);
     match row.value(&property_key(name)) {
         Value::Null => kind.blanks.get(name).cloned().unwrap_or_default(),
         value => value,
@@ -161,11 +163,13 @@ fn property_key(name: &str) -> String {
 /// Sets an integration up, or changes it.
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
-    let unavailable = "400 Integration not available";
-    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || ErrorResponse::bad_request_message(unavailable))?;
-    let kind = kind_of_call(call).ok_or_else(ErrorResponse::no_route)?;
+    let unavailable_text = "400 Integration not available";
+    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || {
+        ErrorResponse::bad_request_message(unavailable_text)
+    })?;
+    let kind = requested_kind(call).ok_or_else(ErrorResponse::no_route)?;
     refuse_if(kind.of_projects && call.is_group_operation(), || {
-        ErrorResponse::bad_request_message(unavailable)
+        ErrorResponse::bad_request_message(unavailable_text)
     })?;
     let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
@@ -182,7 +186,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
         let (group, inherited_row) = inherited_row
             .ok_or_else(|| ErrorResponse::bad_request_message("Default integration not found."))?;
         copy_inherited(row, &inherited_row, group);
-    } else if !row.is_set("inherited") || is_inherited == Some(false) {
+    } else if !row.is_true("inherited") || is_inherited == Some(false) {
         store_properties(call, kind, row)?;
         row.set("inherited", false);
         row.set("active", true);
@@ -205,12 +209,12 @@ fn set_presets(call: &Call<'_>, kind: &IntegrationKind, row: &mut Record) {
     for (name, preset) in &kind.presets {
         row.set(&property_key(name), preset.clone());
     }
-    if kind.flags(call).any(|name| name == STATUS_CHANGES) {
-        row.set(&property_key(STATUS_CHANGES), false);
+    if kind.flags(call).any(|name| name == STATUS_CHANGES_ONLY) {
+        row.set(&property_key(STATUS_CHANGES_ONLY), false);
     }
 }
 
-/// Stores what the call contains.
+/// Stores the events and properties in the call.
 fn store_properties(
     call: &CollectionCall<'_>,
     kind: &'static IntegrationKind,
@@ -224,37 +228,39 @@ fn store_properties(
     if kind.slug == "jira" && call.params.has(COMMENTS_ENABLED) {
         row.set(COMMENTS_ENABLED, call.params.flag(COMMENTS_ENABLED)?);
     }
-    let address = row.value(&property_key("jenkins_url"));
+    let former_url = row.value(&property_key("jenkins_url"));
     let (texts, flags) = (kind.text.iter().chain(&kind.secret), kind.flags(call));
     let flags = flags.chain(kind.hidden.iter().map(String::as_str));
-    let properties = (texts.map(|name| (name.as_str(), Form::Text)))
-        .chain(flags.map(|name| (name, Form::Flag)))
-        .chain(kind.number.iter().map(|name| (name.as_str(), Form::Integer)))
-        .chain(kind.texts.iter().map(|name| (name.as_str(), Form::Texts)));
-    for (name, form) in properties.filter(|(name, _)| call.params.has(name)) {
-        let value = RowField::new(name, form).sent_value(call, None)?;
+    let properties = (texts.map(|name| (name.as_str(), FieldType::Text)))
+        .chain(flags.map(|name| (name, FieldType::Flag)))
+        .chain(kind.number.iter().map(|name| (name.as_str(), FieldType::Integer)))
+        .chain(kind.texts.iter().map(|name| (name.as_str(), FieldType::Texts)));
+    for (name, field_type) in properties.filter(|(name, _)| call.params.has(name)) {
+        let value = RowField::new(name, field_type).read_value(call, None)?;
         let is_null = call.params.get(name).is_some_and(Value::is_null);
         row.set(&property_key(name), if is_null { Value::Null } else { value });
     }
     check(call, kind, row)?;
-    let is_url_changed = !address.is_null() && address != row.value(&property_key("jenkins_url"));
+    let is_url_changed =
+        !former_url.is_null() && former_url != row.value(&property_key("jenkins_url"));
     if is_url_changed && !property_text(row, "username").is_empty() && !call.params.has("password")
     {
-        return Err(model_refusal("password", BLANK_TEXT));
+        return Err(update_error("password", BLANK_TEXT));
     }
-    let others = INTEGRATION_ROWS.all(call, call.scope.holder())?;
-    let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
+    let stored_rows = INTEGRATION_TABLE.list(call, call.scope.holder())?;
+    let mut active_rows =
+        stored_rows.iter().filter(|other| other.id != row.id && other.is_true("active"));
     // A group may have several integrations of this kind.
     let is_limited = kind.is_issue_tracker && matches!(call.scope, GroupOrProject::Project(_));
     let is_second = is_limited
-        && others.any(|other| {
+        && active_rows.any(|other| {
             INTEGRATION_KINDS
                 .iter()
                 .any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
         });
     refuse_if(is_second, || {
-        let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
-        model_refusal("base", words)
+        let text = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
+        update_error("base", text)
     })
 }
 
@@ -264,18 +270,19 @@ fn property_text<'a>(row: &'a Record, name: &str) -> &'a str {
 
 /// Refuses invalid properties.
 fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
-    let blank = kind.required.iter().find(|name| property_text(row, name).is_empty());
-    if let Some(name) = blank {
-        return Err(model_refusal(name, BLANK_TEXT));
+    let blank_name = kind.required.iter().find(|name| property_text(row, name).is_empty());
+    if let Some(name) = blank_name {
+        return Err(update_error(name, BLANK_TEXT));
     }
-    let addresses = kind.urls.iter().map(|name| (name.as_str(), property_text(row, name)));
+    let url_properties = kind.urls.iter().map(|name| (name.as_str(), property_text(row, name)));
     // The service builds the webhook of Matrix from this.
-    let matrix = (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
-    for (name, url) in addresses.chain(matrix).filter(|(_, url)| !url.is_empty()) {
-        if let Some(refusal) =
-            urls::url_refusal(url, &["http", "https"], instance::allowed_reach(call)?)
+    let matrix_webhook =
+        (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
+    for (name, url) in url_properties.chain(matrix_webhook).filter(|(_, url)| !url.is_empty()) {
+        if let Some(error) =
+            urls::url_error(url, &["http", "https"], instance::allowed_url_targets(call)?)
         {
-            return Err(model_refusal(name, &refusal));
+            return Err(update_error(name, &error));
         }
     }
     let uses_token = row.value(&property_key("jira_auth_type")) == 1;
@@ -284,11 +291,11 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
     // A channel without a server follows the default one.
-    let has_channel = property_text(row, "recipients").split_whitespace().any(|one: &str| {
+    let has_channel = property_text(row, "recipients").split_whitespace().any(|recipient: &str| {
         !property_text(row, "default_irc_uri").is_empty()
-            || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
+            || ["irc://", "ircs://"].iter().any(|scheme| recipient.starts_with(scheme))
     });
-    for (is_wrong, name, words) in [
+    for (is_wrong, name, problem) in [
         (
             !behaviors.contains(&property_text(row, LABEL_BEHAVIOR)),
             LABEL_BEHAVIOR,
@@ -307,15 +314,15 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
         (slug == "irker" && !has_channel, "recipients", "are all invalid"),
         (slug == "harbor" && !is_masked, "password", "is invalid"),
     ] {
-        refuse_if(is_wrong, || model_refusal(name, words))?;
+        refuse_if(is_wrong, || update_error(name, problem))?;
     }
     Ok(())
 }
 
 /// The refusal of a model: a Ruby hash in a text.
-fn model_refusal(field: &str, words: &str) -> ErrorResponse {
+fn update_error(field: &str, problem: &str) -> ErrorResponse {
     ErrorResponse::bad_request_message(format!(
-        "Failed to update integration. {{:{field}=>[\"{words}\"]}}"
+        "Failed to update integration. {{:{field}=>[\"{problem}\"]}}"
     ))
 }
 
@@ -323,22 +330,22 @@ fn model_refusal(field: &str, words: &str) -> ErrorResponse {
 fn find_inherited(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
     for group in call.scope.parent_group_ids().into_iter().rev() {
         let row = find(call, Holder::Group(group), slug)?;
-        if let Some(row) = row.filter(|row| row.is_set("active")) {
+        if let Some(row) = row.filter(|row| row.is_true("active")) {
             return Ok(Some((group, row)));
         }
     }
     Ok(None)
 }
 
-/// Makes `row` an inherited copy of the integration of `group`.
+/// Makes `row` an inherited copy of `group_row`, the integration of a group.
 fn copy_inherited(row: &mut Record, group_row: &Record, group: i64) {
     row.settings = group_row.settings.clone();
     row.set("inherited", true);
     row.set("from", group);
 }
 
-/// Copies the integration of a group to everything below that has none of its own, or inherits it
-/// from here or from further above.
+/// Copies the integration of a group to each group and project below that has none, or that inherits it
+/// from this group or one above.
 fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
     let subtree_ids = group.subtree_ids(call.db)?;
     let projects: Vec<i64> = call.query_column(
@@ -350,27 +357,31 @@ fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Resul
     for holder in groups.chain(projects.into_iter().map(Holder::Project)) {
         let stored_row = find(call, holder, integration.text("slug"))?;
         if stored_row.as_ref().is_none_or(|row| {
-            row.is_set("inherited")
+            row.is_true("inherited")
                 && row.value("from").as_i64().is_some_and(|id| group_ids.contains(&id))
         }) {
             let mut row = stored_row.unwrap_or_else(|| Record::new(call.time_text()));
             copy_inherited(&mut row, integration, group.id);
-            INTEGRATION_ROWS.save(call, holder, &mut row)?;
+            INTEGRATION_TABLE.save(call, holder, &mut row)?;
         }
     }
     Ok(())
 }
 
 /// Gives a new project the active integrations of the groups above.
-pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
+pub(super) fn inherit_integrations(
+    call: &Call<'_>,
+    project: i64,
+    namespace: &Namespace,
+) -> Result<()> {
     for group in traversal_ids(&namespace.traversal).rev() {
-        for row in INTEGRATION_ROWS.all(call, Holder::Group(group))? {
+        for row in INTEGRATION_TABLE.list(call, Holder::Group(group))? {
             let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
-            if row.is_set("active") && is_new {
-                let source_group = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
+            if row.is_true("active") && is_new {
+                let source_group = row.value("from").as_i64().filter(|_| row.is_true("inherited"));
                 let mut copy = Record::new(call.time_text());
                 copy_inherited(&mut copy, &row, source_group.unwrap_or(group));
-                INTEGRATION_ROWS.save(call, Holder::Project(project), &mut copy)?;
+                INTEGRATION_TABLE.save(call, Holder::Project(project), &mut copy)?;
             }
         }
     }

@@ -31,8 +31,8 @@ fn list_invitations(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Res
     let mut invitations = call.query_objects(&sql, params![scope.id(), email])?;
     for invitation in &mut invitations {
         // Nobody can accept an invitation here, so the token is never used.
-        let seed = invitation["invite_token"].as_str().unwrap_or_default();
-        invitation["invite_token"] = format!("{:x}", Sha256::digest(seed)).into();
+        let token_seed = invitation["invite_token"].as_str().unwrap_or_default();
+        invitation["invite_token"] = format!("{:x}", Sha256::digest(token_seed)).into();
     }
     Ok(invitations)
 }
@@ -42,17 +42,18 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     page::list(call, list_invitations(call, scope, &query)?)
 }
 
-/// Invites each address; users with an account become members at once. For existing invitations and
-/// members the level is changed.
+/// Invites each address; users with an account become members immediately. Existing invitations and members
+/// get the new level.
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    call.params.require_all(&[Need::Listed("access_level")])?;
+    call.params.require_all(&[Need::AllowedValue("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();
-    refuse_if(!emails.iter().all(|email| User::is_address(email)), || {
+    refuse_if(!emails.iter().all(|email| User::is_email_address(email)), || {
         ErrorResponse::parameter("email", "contains an invalid email address")
     })?;
     // A list of ids is a text or an array; a single number does not count.
-    let ids = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
-    let ids = if ids { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
+    let has_id_list = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
+    let ids =
+        if has_id_list { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
     if emails.is_empty() && ids.is_empty() {
         return Err(ErrorResponse::bad_request(
             "Must provide either email or user_id as a parameter",
@@ -72,7 +73,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
             None => invite_email(call, scope, &email, &terms)?,
         }
     }
-    members::results_answer(results)
+    members::answer_results(results)
 }
 
 /// Invites one address without an account.
@@ -108,7 +109,7 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.id_column());
-    let removed = call.execute(&sql, params![scope.id(), call.segment("email")])?;
-    refuse_if(removed == 0, ErrorResponse::hidden)?;
+    let removed_count = call.execute(&sql, params![scope.id(), call.segment("email")])?;
+    refuse_if(removed_count == 0, ErrorResponse::hidden)?;
     Ok(Answer::no_content())
 }

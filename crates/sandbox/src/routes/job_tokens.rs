@@ -4,32 +4,32 @@
 use super::instance;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[JOB_TOKENS, ALLOWED_PROJECTS, ALLOWED_GROUPS];
+pub(super) const COLLECTIONS: &[Collection] = &[JOB_TOKEN_SCOPE, ALLOWED_PROJECTS, ALLOWED_GROUPS];
 
-const JOB_TOKENS: Collection = Collection {
+const JOB_TOKEN_SCOPE: Collection = Collection {
     read_level: MAINTAINER,
     since: Some(Release::new(16, 3)),
     fields: &[RowField {
         answer_name: "inbound_enabled",
         preset: "true",
-        ..RowField::new("enabled", Form::Flag)
+        ..RowField::new("enabled", FieldType::Flag)
     }],
     is_document: true,
-    is_patched: true,
-    is_silent: true,
+    is_updated_by_patch: true,
+    updates_silently: true,
     complete: |call, row| {
-        call.params.require_all(&[Need::Filled("enabled")])?;
+        call.params.require_all(&[Need::NotBlank("enabled")])?;
         let is_enforced =
             instance::read_setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
-        refuse_if(is_enforced && !row.is_set("enabled"), || {
+        refuse_if(is_enforced && !row.is_true("enabled"), || {
             ErrorResponse::bad_request_message(
                 "Job token scope cannot be disabled for this project because it is enforced for the instance.",
             )
         })
     },
     json: |call, row| {
-        let inbound = call.plain_json(row)["inbound_enabled"].take();
-        Ok(json!({ "inbound_enabled": inbound, "outbound_enabled": false }))
+        let is_inbound_enabled = call.plain_json(row)["inbound_enabled"].take();
+        Ok(json!({ "inbound_enabled": is_inbound_enabled, "outbound_enabled": false }))
     },
     ..Collection::new("/projects/{id}/job_token_scope")
 };
@@ -39,15 +39,15 @@ const TARGET_GROUP: &str = "target_group_id";
 
 /// The projects whose jobs may access a project: the project itself and the allowed ones.
 const ALLOWED_PROJECTS: Collection = Collection {
-    entry: TARGET_PROJECT,
-    key: TARGET_PROJECT,
+    entry_segment: TARGET_PROJECT,
+    answer_key: TARGET_PROJECT,
     since: Some(Release::new(16, 3)),
-    required: &[TARGET_PROJECT],
-    fields: &[RowField::new(TARGET_PROJECT, Form::Named(ReferencedRow::Project))],
-    is_shown: false,
-    is_edited: false,
+    required_params: &[TARGET_PROJECT],
+    fields: &[RowField::new(TARGET_PROJECT, FieldType::Named(ReferencedType::Project))],
+    has_show: false,
+    has_update: false,
     scope: |_, call| {
-        let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER; 2])?;
         // Only reading operations accept the path of the project in place of its id.
         if call.is_write {
             call.segment_id("id")?;
@@ -66,7 +66,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
         Ok(if is_listed(call, &project_entry)? { Vec::new() } else { vec![project_entry] })
     },
     complete: complete_allowed,
-    rows: Records("job_token_allowlist"),
+    table: RecordTable("job_token_allowlist"),
     not_found: || {
         ErrorResponse::bad_request_message("Target project is not in the job token scope")
     },
@@ -77,20 +77,20 @@ const ALLOWED_PROJECTS: Collection = Collection {
 /// The groups whose projects' jobs may access a project.
 const ALLOWED_GROUPS: Collection = Collection {
     path: "/projects/{id}/job_token_scope/groups_allowlist",
-    entry: TARGET_GROUP,
-    key: TARGET_GROUP,
+    entry_segment: TARGET_GROUP,
+    answer_key: TARGET_GROUP,
     since: Some(Release::new(17, 0)),
-    required: &[TARGET_GROUP],
-    fields: &[RowField::new(TARGET_GROUP, Form::Named(ReferencedRow::Group))],
+    required_params: &[TARGET_GROUP],
+    fields: &[RowField::new(TARGET_GROUP, FieldType::Named(ReferencedType::Group))],
     inherited: |_| Ok(Vec::new()),
-    rows: Records("job_token_groups_allowlist"),
+    table: RecordTable("job_token_groups_allowlist"),
     not_found: || ErrorResponse::bad_request_message("Target group is not in the job token scope"),
     ..ALLOWED_PROJECTS
 };
 
 /// An entry of a list of allowed ones; a POST answers with ids.
 fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
-    let key = call.collection.key;
+    let key = call.collection.answer_key;
     let target_id = row.value(key);
     if call.is_write {
         return Ok(json!({ "source_project_id": call.scope.id(), key: target_id }));
@@ -106,14 +106,14 @@ fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
 }
 
 fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
-    let key = call.collection.key;
+    let key = call.collection.answer_key;
     Ok(call.stored_rows()?.iter().any(|other| other.value(key) == row.value(key)))
 }
 
 fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let key = call.collection.key;
+    let key = call.collection.answer_key;
     let noun = if key == TARGET_GROUP { "group" } else { "project" };
-    let exists = call.target_exists(row)?;
+    let exists = call.has_existing_target(row)?;
     refuse_if(!exists, || ErrorResponse::not_found(&format!("{key} not found")))?;
     let duplicate_text = format!("This {noun} is already in the job token allowlist.");
     refuse_if(is_listed(call, row)?, || ErrorResponse::bad_request_message(duplicate_text))

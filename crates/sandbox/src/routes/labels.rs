@@ -1,8 +1,8 @@
 //! Labels of projects and groups. They are not in the reference, so everything here follows the real
 //! service.
 //!
-//! A call names a label by id or title; an id is tried first. Reads also see the labels of all
-//! groups above. Changes and removals through a project also see those of the project's own group.
+//! A call names a label by id or title; an id is tried first. Reads also find the labels of all groups above.
+//! Changes and removals through a project also find those of the group that contains the project.
 
 use super::colors;
 use super::names::{MAX_NAME_LENGTH, NONE_OF_TWO_TEXT};
@@ -12,12 +12,12 @@ pub(super) const COLLECTIONS: &[Collection] =
     &[LABELS, Collection { path: "/groups/{id}/labels", ..LABELS }];
 
 const LABELS: Collection = Collection {
-    entry: "name",
-    required: &["name", "color"],
-    fields: &[RowField::new("description", Form::Text)],
+    entry_segment: "name",
+    required_params: &["name", "color"],
+    fields: &[RowField::new("description", FieldType::Text)],
     scope: |_, call| {
         let is_change = [Method::POST, Method::PUT].contains(&call.method);
-        open_scope(call, if is_change { REPORTER } else { 0 })
+        label_scope(call, if is_change { REPORTER } else { 0 })
     },
     find,
     inherited: inherited_labels,
@@ -31,7 +31,7 @@ const LABELS: Collection = Collection {
 pub(super) const ROUTES: &[Route] = &[
     LABELS.route(Method::PUT, "/{holder}/labels", Verb::Update),
     LABELS.route(Method::DELETE, "/{holder}/labels", Verb::Remove),
-    put("/projects/{id}/labels/{name}/promote", promote),
+    put("/projects/{id}/labels/{name}/promote", promote_label),
 ];
 
 /// The attribute with the id of the group; null for a label of a project.
@@ -45,22 +45,22 @@ const TITLE: &str = "title";
 const DEFAULT_COLOR: &str = "#6699cc";
 
 /// The project or group of a call. Reads use level 0: everybody who sees it.
-fn open_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
+fn label_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let scope = GroupOrProject::from_call(call, [level, level])?;
-    let is_closed = match &scope {
+    let is_refused = match &scope {
         GroupOrProject::Project(project) => {
             level > 0 && call.are_features_off(project, &LABELLED_FEATURES)?
         }
         GroupOrProject::Group(group) => call.is_write && call.is_group_archived(group)?,
     };
-    refuse_if(is_closed, ErrorResponse::forbidden).map(|()| scope)
+    refuse_if(is_refused, ErrorResponse::forbidden).map(|()| scope)
 }
 
 /// The labels of some projects and groups, by title.
 fn list_labels(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut labels = Vec::new();
     for holder in holders {
-        labels.extend(LABELS.rows.all(call, holder)?);
+        labels.extend(LABELS.table.list(call, holder)?);
     }
     sort_labels(&mut labels);
     Ok(labels)
@@ -70,11 +70,11 @@ fn sort_labels(labels: &mut [Record]) {
     labels.sort_by_cached_key(|label| (label.text(TITLE).to_owned(), label.id));
 }
 
-/// The groups whose labels can be used here: all groups above, or only the nearest.
+/// The groups whose labels can be used here: the group itself and all groups above, or only the nearest one.
 fn label_groups(scope: &GroupOrProject, includes_ancestors: bool) -> impl Iterator<Item = Holder> {
     let groups = scope.group_ids();
-    let skipped = if includes_ancestors { 0 } else { groups.len().saturating_sub(1) };
-    groups.into_iter().skip(skipped).map(Holder::Group)
+    let skipped_count = if includes_ancestors { 0 } else { groups.len().saturating_sub(1) };
+    groups.into_iter().skip(skipped_count).map(Holder::Group)
 }
 
 /// The labels of the project and of the [groups](label_groups) whose labels can be used in it.
@@ -97,7 +97,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
         "color": label.text("color"),
         "subscribed": false,
     });
-    if call.params.is_set("with_counts")? {
+    if call.params.is_true("with_counts")? {
         for name in ["open_issues_count", "closed_issues_count", "open_merge_requests_count"] {
             body[name] = 0.into();
         }
@@ -128,7 +128,7 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
 }
 
 /// The label in the call, by id or else by title.
-fn find_named(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
+fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
     let name = requested_name(call)?;
     let mut labels = list_visible_labels(call, includes_ancestors)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
@@ -142,7 +142,7 @@ fn find_named(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Rec
         .ok()
         .and_then(|id: i64| labels.iter().position(|candidate| candidate.id == id));
     let position = position_by_id.or_else(|| labels.iter().position(|one| one.text(TITLE) == name));
-    position.map(|at| labels.swap_remove(at)).ok_or_else(|| ErrorResponse::not_found("Label"))
+    position.map(|index| labels.swap_remove(index)).ok_or_else(|| ErrorResponse::not_found("Label"))
 }
 
 /// The projects of a group.
@@ -171,12 +171,12 @@ fn requests_ancestors(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.flag("include_ancestor_groups")?.unwrap_or(true))
 }
 
-/// The labels that a list shows in addition to its own: from the groups above, and for a group also
-/// from the groups and projects below, if the call requests them.
+/// The labels of other projects and groups that a list shows: from the groups above, and for a group also
+/// from the groups and projects below. The call chooses.
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let mut labels = list_labels(call, label_groups(call.scope, requests_ancestors(call)?))?;
     let GroupOrProject::Group(group) = call.scope else { return Ok(labels) };
-    let includes_descendants = call.params.is_set("include_descendant_groups")?;
+    let includes_descendants = call.params.is_true("include_descendant_groups")?;
     let groups = if includes_descendants { group.subtree_ids(call.db)? } else { vec![group.id] };
     let includes_projects = call.params.flag("only_group_labels")? == Some(false);
     for group in groups {
@@ -185,8 +185,8 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
             [Holder::Group(group)].into_iter().filter(|_| includes_descendants),
         )?);
         for holder in group_projects(call, group)?.filter(|_| includes_projects) {
-            let project = Project::by_id(call.db, holder.key().1)?;
-            if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
+            let project = Project::by_id(call.db, holder.column_and_id().1)?;
+            if project.is_some_and(|project| call.may_see(&project).unwrap_or(false)) {
                 labels.extend(list_labels(call, [holder])?);
             }
         }
@@ -198,17 +198,17 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
         require_any_field(call)?;
-        return find_to_change(call);
+        return find_changeable(call);
     }
     if call.method != Method::DELETE {
-        return find_named(call, requests_ancestors(call)?);
+        return find_by_id_or_title(call, requests_ancestors(call)?);
     }
     if matches!(call.scope, GroupOrProject::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
     }
-    find_named(call, false)?;
+    find_by_id_or_title(call, false)?;
     GroupOrProject::from_call(call, [REPORTER; 2])?;
-    find_to_change(call)
+    find_changeable(call)
 }
 
 /// Refuses an edit without fields.
@@ -219,21 +219,21 @@ fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     call.params.require_any(&fields)
 }
 
-fn check_title(title: &str) -> Result<String> {
-    let (title, mut complaints) = (title.trim(), Complaints::default());
-    complaints.add_if(title.is_empty(), TITLE, "can't be blank");
-    complaints.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
+fn parse_title(title: &str) -> Result<String> {
+    let (title, mut errors) = (title.trim(), FieldErrors::default());
+    errors.add_if(title.is_empty(), TITLE, "can't be blank");
+    errors.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
     if !title.contains(',') {
-        complaints.check_length(TITLE, title, MAX_NAME_LENGTH);
+        errors.check_length(TITLE, title, MAX_NAME_LENGTH);
     }
-    complaints.into_result().map(|()| title.to_owned())
+    errors.into_result().map(|()| title.to_owned())
 }
 
 /// The color in a call; null means the default.
 fn requested_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
     let color = colors::parse(text.as_deref().unwrap_or(DEFAULT_COLOR).trim());
-    color.ok_or_else(|| ErrorResponse::model("color", "must be a valid color code"))
+    color.ok_or_else(|| ErrorResponse::field("color", "must be a valid color code"))
 }
 
 /// Stores the priority in a call, if any; null removes it.
@@ -243,7 +243,7 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     if call.params.has(NAME) {
         let priority = call.params.integer(NAME)?;
         refuse_if(priority.is_some_and(|priority| priority < 0), || {
-            ErrorResponse::model(NAME, "must be greater than or equal to 0")
+            ErrorResponse::field(NAME, "must be greater than or equal to 0")
         })?;
         let mut priorities = label.value(PRIORITIES);
         priorities[project.id.to_string()] = priority.into();
@@ -252,7 +252,7 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Completes a label. The title of a new one is taken if a label of a group above has it.
+/// Completes a label. The title of a new label must not be that of a label of a group above.
 fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title_parameter) = (label.id == 0, "new_name");
     if is_new {
@@ -265,7 +265,7 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
         label.set(GROUP_ID, call.scope.choose(None, Some(call.scope.id())));
     }
     if call.params.has(title_parameter) {
-        label.set(TITLE, check_title(&call.params.text(title_parameter)?.unwrap_or_default())?);
+        label.set(TITLE, parse_title(&call.params.text(title_parameter)?.unwrap_or_default())?);
     }
     if call.params.has("color") {
         label.set("color", requested_color(call)?);
@@ -281,13 +281,13 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
         return Ok(());
     };
     let is_taken = label.is_taken(&list_labels(call, [holder])?, TITLE);
-    refuse_if(is_taken, || ErrorResponse::model(TITLE, "has already been taken"))
+    refuse_if(is_taken, || ErrorResponse::field(TITLE, "has already been taken"))
 }
 
-/// The label to change or remove. A project's path also reaches labels of its group; changing those
-/// needs rights in the group.
-fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
-    let label = find_named(call, false)?;
+/// The label to change or remove. Through a project, a call can also change labels of the project's group;
+/// that needs rights in the group.
+fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
+    let label = find_by_id_or_title(call, false)?;
     if let (GroupOrProject::Project(_), Some(group)) = (call.scope, label.value(GROUP_ID).as_i64())
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
@@ -299,24 +299,26 @@ fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
 
 /// Makes a project's label a label of its group, and removes the labels with this title in the other
 /// projects of the group. If the group already has such a label, that one is kept.
-fn promote(call: &Call<'_>) -> Result<Answer> {
+fn promote_label(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let scope = &GroupOrProject::Project(Box::new(project.clone()));
     let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
     let project_label =
-        find_named(call, false).ok().filter(|label| label.value(GROUP_ID).is_null());
+        find_by_id_or_title(call, false).ok().filter(|label| label.value(GROUP_ID).is_null());
     let project_label = project_label
         .filter(|_| group.is_group())
         .ok_or_else(|| ErrorResponse::not_found("Label"))?;
     refuse_if(call.level_in_group(&group)? < REPORTER, ErrorResponse::forbidden)?;
-    call.check_open(&project)?;
-    let is_twin = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
-    let group_label = list_labels(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
-    for twin in
-        list_labels(call, group_projects(call, group.id)?)?.iter().filter(|label| is_twin(label))
+    call.check_archive_rule(&project)?;
+    let has_same_title = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
+    let group_label =
+        list_labels(call, [Holder::Group(group.id)])?.into_iter().find(has_same_title);
+    for duplicate in list_labels(call, group_projects(call, group.id)?)?
+        .iter()
+        .filter(|label| has_same_title(label))
     {
-        LABELS.rows.remove(call, twin)?;
+        LABELS.table.remove(call, duplicate)?;
     }
     let mut label = group_label.unwrap_or_else(|| project_label.clone());
     label.set(GROUP_ID, group.id);

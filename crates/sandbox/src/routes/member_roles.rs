@@ -1,6 +1,6 @@
-//! Custom roles: a level with further permissions. They belong to the whole service, and its
-//! administrators make them. Members, shares and links of groups name one by its id, together with
-//! its level. The permissions themselves have no effect here.
+//! Custom roles: a level with additional permissions. They belong to the whole service, and administrators
+//! create them. Members, shares and links of groups refer to a role by its id, together with its level. The
+//! permissions have no effect here.
 
 use super::prelude::*;
 
@@ -14,13 +14,13 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The field with the id of a role.
-pub(super) const ROLE: &str = "member_role_id";
+pub(super) const ROLE_ID: &str = "member_role_id";
 const BASE_LEVEL: &str = "base_access_level";
-const MISMATCH: &str =
+const MISMATCH_TEXT: &str =
     "the custom role's base access level does not match the current access level";
 
 /// A custom role.
-pub(super) struct Role {
+pub(super) struct MemberRole {
     pub(super) id: i64,
     pub(super) name: String,
     description: Option<String>,
@@ -29,77 +29,80 @@ pub(super) struct Role {
     settings: String,
 }
 
-stored!(Role: member_roles r, id, name, description, base_access_level, settings);
+stored!(MemberRole: member_roles r, id, name, description, base_access_level, settings);
 
-impl Role {
+impl MemberRole {
     pub(super) fn json(&self, call: &Call<'_>) -> Value {
-        let granted: Vec<&str> = serde_json::from_str(&self.settings).unwrap_or_default();
-        let mut body = self.members("id group_id name description base_access_level");
+        let granted_names: Vec<&str> = serde_json::from_str(&self.settings).unwrap_or_default();
+        let mut body = self.json_columns("id group_id name description base_access_level");
         for name in permissions(call) {
-            body[name] = granted.contains(&name).into();
+            body[name] = granted_names.contains(&name).into();
         }
         body
     }
 
-    /// Refuses another level for a member with this role. `had_role` is true if the member already has
-    /// the role.
+    /// Refuses a level other than that of the role. `had_role` is true if the member already has the role.
     pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
-        let mut complaints = Complaints::default();
+        let mut errors = FieldErrors::default();
         let is_different = level != self.base_access_level;
-        let locked = "cannot be changed because of an existing association with a custom role";
-        complaints.add_if(is_different, ROLE, MISMATCH);
-        complaints.add_if(is_different && had_role, "access_level", locked);
-        complaints.into_result()
+        let locked_text = "cannot be changed because of an existing association with a custom role";
+        errors.add_if(is_different, ROLE_ID, MISMATCH_TEXT);
+        errors.add_if(is_different && had_role, "access_level", locked_text);
+        errors.into_result()
     }
 }
 
 /// The permissions that the release has.
 fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
     let edition = call.edition();
-    ATTRIBUTE_TABLE.permissions.iter().filter(move |row| row.exists_in(edition)).map(|row| row.name)
+    ATTRIBUTE_TABLE
+        .permissions
+        .iter()
+        .filter(move |attribute| attribute.exists_in(edition))
+        .map(|attribute| attribute.name)
 }
 
-/// True if the service has custom roles in this place, which exist there from a release on.
-pub(super) fn are_available(call: &Call<'_>, since: Release) -> bool {
+/// True if this service has custom roles, in a place where they exist from the release `since` on.
+pub(super) fn are_roles_available(call: &Call<'_>, since: Release) -> bool {
     call.release() >= since && call.tier() >= AttributeTier::Ultimate
 }
 
-/// The role in a call, from a release on: `None` if it has no such field, `Some(None)` if the field
-/// is null or blank. An unknown role is refused.
-pub(super) fn sent_role(
+/// Reads the role from a call, from the release `since` on: `None` if the call has no such field,
+/// `Some(None)` if the field is null or blank. An unknown role is refused.
+pub(super) fn read_role(
     call: &Call<'_>,
     since: Release,
     unknown_role: impl FnOnce() -> ErrorResponse,
-) -> Result<Option<Option<Role>>> {
-    if !are_available(call, since) || !call.params.has(ROLE) {
+) -> Result<Option<Option<MemberRole>>> {
+    if !are_roles_available(call, since) || !call.params.has(ROLE_ID) {
         return Ok(None);
     }
-    let Some(id) = call.params.integer(ROLE)? else { return Ok(Some(None)) };
-    Role::by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown_role)
+    let Some(id) = call.params.integer(ROLE_ID)? else { return Ok(Some(None)) };
+    MemberRole::by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown_role)
 }
 
 /// The role of a new membership, share or link. An unknown role is 500, as in the real service.
-pub(super) fn new_role(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
-    Ok(sent_role(call, since, || ErrorResponse::internal(&"an unknown custom role"))?.flatten())
+pub(super) fn read_new_role(call: &Call<'_>, since: Release) -> Result<Option<MemberRole>> {
+    Ok(read_role(call, since, || ErrorResponse::internal(&"an unknown custom role"))?.flatten())
 }
 
-/// The id of the role for a new share or link with this level. `refusal` makes the answer for a
+/// Reads the id of the role for a new share or link with this level. `make_error` makes the error for a
 /// role with another level.
-pub(super) fn role_id(
+pub(super) fn read_role_id(
     call: &Call<'_>,
     since: Release,
     level: Option<i64>,
-    refusal: impl FnOnce(&str) -> ErrorResponse,
+    make_error: impl FnOnce(&str) -> ErrorResponse,
 ) -> Result<Option<i64>> {
-    let role = new_role(call, since)?;
+    let role = read_new_role(call, since)?;
     let is_matching = role.as_ref().is_none_or(|role| level == Some(role.base_access_level));
-    refuse_if(!is_matching, || refusal(&format!("Member role {MISMATCH}")))?;
+    refuse_if(!is_matching, || make_error(&format!("Member role {MISMATCH_TEXT}")))?;
     Ok(role.map(|role| role.id))
 }
 
-/// The id of a link's role; null if that was deleted.
+/// The id of a link's role; null if the role was deleted.
 pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
-    let role = Role::by_any(call.db, link.value(ROLE).as_i64())?;
+    let role = MemberRole::by_optional_id(call.db, link.value(ROLE_ID).as_i64())?;
     Ok(role.map(|role| role.id).into())
 }
 
@@ -110,7 +113,7 @@ fn check_access(call: &Call<'_>) -> Result<()> {
     call.require_tier(AttributeTier::Premium)
 }
 
-/// Checked after the parameters; the answer for a tier without roles is the same.
+/// Refuses callers who are no administrators, and tiers without roles. It is checked after the parameters.
 fn check_administrator(call: &Call<'_>) -> Result<()> {
     call.administrator()?;
     refuse_if(call.tier() < AttributeTier::Ultimate, ErrorResponse::forbidden)
@@ -120,49 +123,54 @@ fn check_administrator(call: &Call<'_>) -> Result<()> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
     check_administrator(call)?;
-    let roles = Role::list(call.db, "ORDER BY r.id DESC", [])?;
+    let roles = MemberRole::list(call.db, "ORDER BY r.id DESC", [])?;
     Answer::ok(&roles.iter().map(|role| role.json(call)).collect::<Vec<_>>())
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
-    call.params.require_all(&[Need::Listed(BASE_LEVEL)])?;
+    call.params.require_all(&[Need::AllowedValue(BASE_LEVEL)])?;
     let level = call
         .params
         .allowed_integer(BASE_LEVEL, |level| terms::is_valid_level(call, level, true))?;
     let level = level.unwrap_or_default();
-    let mut granted = Vec::new();
+    let mut granted_names = Vec::new();
     for name in permissions(call) {
-        granted.extend(call.params.is_set(name)?.then_some(name));
+        granted_names.extend(call.params.is_true(name)?.then_some(name));
     }
     let name = call.params.text("name")?.filter(|name| !name.trim().is_empty());
-    let mut role = Role {
+    let mut role = MemberRole {
         id: 0,
         name: name.unwrap_or_else(|| format!("{} - custom", level_name(level))),
         description: call.params.text("description")?,
         base_access_level: level,
-        settings: json!(granted).to_string(),
+        settings: json!(granted_names).to_string(),
     };
     check_administrator(call)?;
-    let is_taken = Role::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
-    let complaints = [
-        granted.is_empty().then_some("Cannot create a member role with no enabled permissions"),
+    let is_taken = MemberRole::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
+    let errors = [
+        granted_names
+            .is_empty()
+            .then_some("Cannot create a member role with no enabled permissions"),
         is_taken.then_some("Name has already been taken"),
         (level == OWNER).then_some("Base access level is not included in the list"),
     ];
-    let wrong: Vec<&str> = complaints.into_iter().flatten().collect();
-    refuse_if(!wrong.is_empty(), || ErrorResponse::bad_request_message(wrong.join(", ")))?;
-    role.id = role.put(call.db)?;
+    let error_texts: Vec<&str> = errors.into_iter().flatten().collect();
+    refuse_if(!error_texts.is_empty(), || {
+        ErrorResponse::bad_request_message(error_texts.join(", "))
+    })?;
+    role.id = role.upsert(call.db)?;
     Answer::created(&role.json(call))
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
-    let id = call.segment_id(ROLE)?;
+    let id = call.segment_id(ROLE_ID)?;
     check_administrator(call)?;
-    let role = Role::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
-    let is_used = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
-    refuse_if(call.query_value(is_used, [id])?, || {
+    let role =
+        MemberRole::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
+    let usage_sql = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
+    refuse_if(call.query_value(usage_sql, [id])?, || {
         ErrorResponse::bad_request_message(
             "Role is assigned to one or more group members. Remove role from all group members, then delete role.",
         )
@@ -177,7 +185,7 @@ fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 0), ErrorResponse::no_route)?;
     call.user()?;
     call.require_tier(AttributeTier::Premium)?;
-    let page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
+    let help_page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
     let text = "Group-level custom roles are deprecated on self-managed instances.";
-    Err(ErrorResponse::bad_request(&format!("{text} See {}/{page}", call.base_url)))
+    Err(ErrorResponse::bad_request(&format!("{text} See {}/{help_page}", call.base_url)))
 }

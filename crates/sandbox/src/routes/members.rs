@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Params as Bound, ToSql};
 
-use super::member_roles::{self, Role};
-use super::memberships::IN_HIERARCHY;
+use super::member_roles::{self, MemberRole};
+use super::memberships::IN_HIERARCHY_SQL;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -17,13 +17,13 @@ pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/members/{user_id}", |call| show(call, false)),
     get("/{holder}/members/all/{user_id}", |call| show(call, true)),
     post("/{holder}/members", |call| {
-        add(call, &GroupOrProject::from_call(call, [MAINTAINER, OWNER])?)
+        add_member(call, &GroupOrProject::from_call(call, [MAINTAINER, OWNER])?)
     }),
     put("/{holder}/members/{user_id}", |call| {
-        edit(call, &GroupOrProject::from_call(call, [MAINTAINER, OWNER])?)
+        edit_member(call, &GroupOrProject::from_call(call, [MAINTAINER, OWNER])?)
     }),
     delete("/{holder}/members/{user_id}", |call| {
-        remove(call, &GroupOrProject::from_call(call, [0, 0])?)
+        remove_member(call, &GroupOrProject::from_call(call, [0, 0])?)
     }),
 ];
 
@@ -64,7 +64,7 @@ impl Member {
     }
 
     /// As [`Self::list_where`], without expired memberships. The condition uses `?1`.
-    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
+    fn list_unexpired(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
         Self::list_where(call, &condition, params![key, call.today()])
     }
@@ -78,7 +78,7 @@ impl Member {
         if includes_inherited {
             Self::list_effective(call, scope)
         } else {
-            Self::select(call, &format!("m.{} = ?1", scope.id_column()), &scope.id())
+            Self::list_unexpired(call, &format!("m.{} = ?1", scope.id_column()), &scope.id())
         }
     }
 
@@ -101,7 +101,7 @@ impl Member {
     }
 
     /// True if the membership gives a role: it does not wait for approval.
-    fn is_active(&self) -> bool {
+    fn has_active_state(&self) -> bool {
         self.state == "active"
     }
 
@@ -109,8 +109,8 @@ impl Member {
     /// the member has no other one.
     fn list_effective(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<Self>> {
         let mut best_members: BTreeMap<i64, Self> = BTreeMap::new();
-        let mut take = |members: Vec<Self>, share: Option<(i64, Option<i64>)>| {
-            let rank = |member: &Self| (member.is_active(), member.access_level);
+        let mut collect = |members: Vec<Self>, share: Option<(i64, Option<i64>)>| {
+            let rank = |member: &Self| (member.has_active_state(), member.access_level);
             for mut member in members {
                 if let Some((cap, role)) = share {
                     member.cap_level(cap, role);
@@ -121,19 +121,22 @@ impl Member {
                 }
             }
         };
-        take(Self::list_in(call, scope, false)?, None);
-        let groups = scope.group_ids();
-        for group in &groups {
-            take(Self::select(call, "m.group_id = ?1", group)?, None);
+        collect(Self::list_in(call, scope, false)?, None);
+        let group_ids = scope.group_ids();
+        for group_id in &group_ids {
+            collect(Self::list_unexpired(call, "m.group_id = ?1", group_id)?, None);
         }
-        for (invited, cap, role) in Self::invitations(call, scope, &groups)? {
-            let Some(group) = Namespace::by_id(call.db, invited)? else { continue };
+        for (invited_id, cap, role) in Self::invitations(call, scope, &group_ids)? {
+            let Some(group) = Namespace::by_id(call.db, invited_id)? else { continue };
             // Members of an invited group are shown if it is public or the caller is a member too.
             if group.visibility != "public" && call.level_in_group(&group)? == 0 {
                 continue;
             }
-            for group in traversal_ids(&group.traversal) {
-                take(Self::select(call, "m.group_id = ?1", &group)?, Some((cap, role)));
+            for group_id in traversal_ids(&group.traversal) {
+                collect(
+                    Self::list_unexpired(call, "m.group_id = ?1", &group_id)?,
+                    Some((cap, role)),
+                );
             }
         }
         let mut members: Vec<Self> = best_members.into_values().collect();
@@ -141,8 +144,8 @@ impl Member {
         Ok(members)
     }
 
-    /// Limits a member of an invited group to the level of the invitation. The role of the lower
-    /// level counts; among equal ones the member's, if both have one.
+    /// Limits a member of an invited group to the level `cap` of the invitation. The custom role is that of
+    /// the lower level. If both levels are equal, it is the member's, but only if both have a role.
     fn cap_level(&mut self, cap: i64, role: Option<i64>) {
         if self.access_level > cap {
             (self.access_level, self.role) = (cap, role);
@@ -155,20 +158,20 @@ impl Member {
     fn invitations(
         call: &Call<'_>,
         scope: &GroupOrProject,
-        groups: &[i64],
+        group_ids: &[i64],
     ) -> Result<Vec<(i64, i64, Option<i64>)>> {
         let sql = "SELECT invited_id, access_level, member_role_id FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
                AND (expires_at IS NULL OR expires_at >= ?3)";
         call.query_rows(
             sql,
-            params![scope.project_id(), Value::from(groups).to_string(), call.today()],
+            params![scope.project_id(), Value::from(group_ids).to_string(), call.today()],
         )
     }
 
     /// Changes the level, the expiry date and the custom role.
-    fn change(&self, call: &Call<'_>, terms: &Terms) -> Result<()> {
-        terms.check(self.role == terms.role_id())?;
+    fn update_terms(&self, call: &Call<'_>, terms: &Terms) -> Result<()> {
+        terms.check_role_level(self.role == terms.role_id())?;
         let sql = "UPDATE members SET access_level = ?2, expires_at = ?3, member_role_id = ?4 WHERE id = ?1";
         let row = params![self.id, terms.level, terms.expires_at, terms.role_id()];
         call.execute(sql, row).map(drop)
@@ -177,8 +180,8 @@ impl Member {
     /// A member as in the reference (1, 2.3).
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
         let mut body = self.user.brief(call);
-        add_members(&mut body, self.members("access_level created_at expires_at"));
-        if let Some(creator) = User::by_any(call.db, self.created_by)? {
+        add_fields(&mut body, self.json_columns("access_level created_at expires_at"));
+        if let Some(creator) = User::by_optional_id(call.db, self.created_by)? {
             body["created_by"] = creator.brief(call);
         }
         if call.is_at_least(16, 9) && call.is_administrator() {
@@ -186,7 +189,7 @@ impl Member {
         }
         let has_state = call.release() >= OBSERVED_RELEASE && call.tier() >= AttributeTier::Premium;
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
-        if let Some(role) = Role::by_any(call.db, self.role)? {
+        if let Some(role) = MemberRole::by_optional_id(call.db, self.role)? {
             body["member_role"] = role.json(call);
         }
         Ok(body)
@@ -194,13 +197,13 @@ impl Member {
 }
 
 /// All users with a role here.
-pub(crate) fn users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
+pub(crate) fn list_users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
     let members = Member::list_effective(call, scope)?;
-    Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
+    Ok(members.into_iter().filter(Member::has_active_state).map(|member| member.user).collect())
 }
 
-/// Inserts a membership without checks. Returns false if there already is one. The first owner of a
-/// group and bots have no user who added them.
+/// Inserts a membership without checks. Returns false if it exists already. `creator` is `None` for bots
+/// and for the first owner of a group.
 pub(crate) fn insert(
     call: &Call<'_>,
     scope: &GroupOrProject,
@@ -213,7 +216,7 @@ pub(crate) fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
         scope.id_column()
     );
-    let creator_id = creator.map(|by| by.id);
+    let creator_id = creator.map(|added_by| added_by.id);
     let Terms { level, expires_at, .. } = terms;
     let row =
         params![scope.id(), user, level, expires_at, terms.role_id(), call.time_text(), creator_id];
@@ -231,18 +234,23 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let mut members = Member::list_in(call, &scope, includes_inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
     let user_ids = params.integers("user_ids")?;
-    let skipped = params.integers("skip_users")?.unwrap_or_default();
-    let shows_seats = params.is_set("show_seat_info")?;
+    let skipped_ids = params.integers("skip_users")?.unwrap_or_default();
+    let shows_seats = params.is_true("show_seat_info")?;
     members.retain(|member| {
         let user = &member.user;
         state.as_ref().is_none_or(|state| *state == member.state)
-            && user.is_found_by(&query, true)
-            && user_ids.as_ref().is_none_or(|requested| requested.contains(&user.id))
-            && !skipped.contains(&user.id)
+            && user.matches_search(&query, true)
+            && user_ids.as_ref().is_none_or(|ids| ids.contains(&user.id))
+            && !skipped_ids.contains(&user.id)
     });
     page::list_objects(call, &members, |member| {
         let mut body = member.json(call)?;
-        set_if(&mut body, shows_seats, "is_using_seat", member.is_active() && !member.user.bot);
+        set_if(
+            &mut body,
+            shows_seats,
+            "is_using_seat",
+            member.has_active_state() && !member.user.bot,
+        );
         Ok(body)
     })
 }
@@ -250,12 +258,13 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
 fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [0, 0])?;
     let user = call.segment_id("user_id")?;
-    let mut all = Member::list_in(call, &scope, includes_inherited)?.into_iter();
-    let member = all.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
+    let mut members = Member::list_in(call, &scope, includes_inherited)?.into_iter();
+    let member =
+        members.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&member.json(call)?)
 }
 
-/// Refuses a direct level below an inherited one; the complaint names the highest.
+/// Refuses a direct level below an inherited one; the error names the highest.
 fn check_inherited(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<()> {
     let group_ids = scope.parent_group_ids();
     let condition =
@@ -269,13 +278,13 @@ fn check_inherited(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i6
         (member.access_level, depth)
     });
     let Some(highest) = highest_member else { return Ok(()) };
-    let group = Namespace::by_any(call.db, highest.group_id)?.map(|group| group.name);
+    let group = Namespace::by_optional_id(call.db, highest.group_id)?.map(|group| group.name);
     let text = format!(
         "should be greater than or equal to {} inherited membership from group {}",
         level_name(highest.access_level),
         group.unwrap_or_default()
     );
-    Err(ErrorResponse::model("access_level", text))
+    Err(ErrorResponse::field("access_level", text))
 }
 
 /// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
@@ -292,12 +301,12 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// The new members in a call, by ids or by names, separated by commas: from 17.1 on a call may have
-/// the names.
-fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
+/// Reads the new members of a call, separated by commas, and whether they are usernames instead of ids.
+/// Usernames are possible from 17.1 on.
+fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
     let selectors = ["user_id", "username"];
     let is_by_name = if call.is_at_least(17, 1) {
-        call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&selectors)])?;
+        call.params.require_all(&[Need::Present("access_level"), Need::AnyOf(&selectors)])?;
         call.params.refuse_both(selectors)?;
         !call.params.has(selectors[0])
     } else {
@@ -307,26 +316,27 @@ fn requested_users(call: &Call<'_>) -> Result<(String, bool)> {
     Ok((text.unwrap_or_default(), is_by_name))
 }
 
-/// A group above can forbid new members of projects. A single user gets a refusal. Among several,
-/// unknown users are left out, and existing members get the level.
-fn add(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+/// Adds one or several members. A group above can forbid new members of projects. For a single user, an
+/// unknown user and an existing member are errors. Among several users, unknown ones are ignored, and
+/// existing members get the new level.
+fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if let GroupOrProject::Project(project) = scope {
         let is_locked = call.is_set_in_hierarchy(&project.namespace, "membership_lock", true)?;
         let text = "405 Method Not Allowed";
         refuse_if(is_locked, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     }
-    let (text, by_name) = requested_users(call)?;
+    let (references, is_by_name) = read_user_references(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;
     let find = |one: &str| {
-        Ok::<_, ErrorResponse>(match by_name {
+        Ok::<_, ErrorResponse>(match is_by_name {
             // Names are case-sensitive here.
             true => User::by_username(call.db, one)?.filter(|user| user.username == one),
-            false => User::by_any(call.db, one.parse().ok())?,
+            false => User::by_optional_id(call.db, one.parse().ok())?,
         })
     };
-    if !text.contains(',') {
-        let user = find(&text)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
+    if !references.contains(',') {
+        let user = find(&references)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
         refuse_if(Member::find_direct(call, scope, user.id)?.is_some(), || {
             ErrorResponse::conflict("Member already exists")
         })?;
@@ -335,17 +345,17 @@ fn add(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     }
     let terms = Terms::from_call_with_role(call, scope)?;
     let mut results = Vec::new();
-    for reference in text.split(',').map(str::trim) {
+    for reference in references.split(',').map(str::trim) {
         if let Some(user) = find(reference)? {
             let result = set_terms(call, scope, &user, &terms);
             results.push((user.username, result));
         }
     }
-    results_answer(results)
+    answer_results(results)
 }
 
-/// The answer for several users: success, or the failures by name.
-pub(super) fn results_answer(results: Vec<(String, Result<()>)>) -> Result<Answer> {
+/// The answer for several users: success, or the error of each user by name.
+pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answer> {
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
     let reasons: Map<String, Value> =
         failures.map(|(name, mut failure)| (name, failure.body["message"].take())).collect();
@@ -364,37 +374,37 @@ pub(super) fn set_terms(
     terms: &Terms,
 ) -> Result<()> {
     refuse_if(user.bot, || {
-        ErrorResponse::model("user", "project bots cannot be added to other groups / projects")
+        ErrorResponse::field("user", "project bots cannot be added to other groups / projects")
     })?;
     check_inherited(call, scope, user.id, terms.level)?;
     if let Some(member) = Member::find_direct(call, scope, user.id)? {
-        return member.change(call, terms);
+        return member.update_terms(call, terms);
     }
-    terms.check(false)?;
+    terms.check_role_level(false)?;
     // An expired membership still has its row.
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.id_column());
     call.execute(&sql, [scope.id(), user.id])?;
     insert(call, scope, user.id, terms, call.caller.as_ref()).map(drop)
 }
 
-fn edit(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
     let member = Member::require_direct(call, scope, user)?;
     let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
-    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_refusal())?;
-    let role = match member_roles::sent_role(call, terms::ROLES_SINCE, || {
-        ErrorResponse::model("member_role", "not found")
+    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_error())?;
+    let role = match member_roles::read_role(call, terms::ROLES_SINCE, || {
+        ErrorResponse::field("member_role", "not found")
     })? {
         Some(role) => role,
-        None => Role::by_any(call.db, member.role)?,
+        None => MemberRole::by_optional_id(call.db, member.role)?,
     };
     let expires_at = terms::requested_expiry(call)?.unwrap_or_else(|| {
         member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
     });
     check_inherited(call, scope, user, level)?;
-    member.change(call, &Terms { level, expires_at, role })?;
+    member.update_terms(call, &Terms { level, expires_at, role })?;
     Answer::ok(&Member::require_direct(call, scope, user)?.json(call)?)
 }
 
@@ -404,33 +414,34 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
     match scope {
         GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         GroupOrProject::Group(_) => {
-            let others = Member::list_in(call, scope, false)?.into_iter().filter(|other| {
+            let other_owners = Member::list_in(call, scope, false)?.into_iter().filter(|other| {
                 other.user.id != member.user.id
                     && other.access_level == OWNER
                     && other.user.state == "active"
                     && !other.user.bot
             });
-            Ok(member.access_level == OWNER && others.count() == 0)
+            Ok(member.access_level == OWNER && other_owners.count() == 0)
         }
     }
 }
 
-fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let caller = call.user()?;
     let user = call.segment_id("user_id")?;
-    let keeps_subresources = call.params.is_set("skip_subresources")?;
+    let keeps_subresources = call.params.is_true("skip_subresources")?;
     // There are no issues and merge requests to assign here.
     call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
     if let GroupOrProject::Project(project) = scope {
         call.check_writable(project)?;
     }
-    // The first check is that the member exists, for all callers who see the group or project.
+    // A missing member is reported before missing rights.
     let member = Member::require_direct(call, scope, user)?;
     let is_leaving = caller.id == user;
-    let may_remove = level >= member.access_level && (is_leaving || level >= scope.manager_level());
+    let may_remove =
+        level >= member.access_level && (is_leaving || level >= scope.level_to_manage_members());
     refuse_if(!may_remove || member.user.bot, ErrorResponse::forbidden)?;
-    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_refusal())?;
+    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_error())?;
     call.check_unmodified(&member.created_at)?;
     member.remove(call.db)?;
     if let GroupOrProject::Group(group) = scope
@@ -448,7 +459,7 @@ pub(crate) fn remove_descendant_memberships(
     user: i64,
 ) -> Result<()> {
     let (range_start, range_end) = group.traversal_range();
-    let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY} AND m.user_id = ?3");
+    let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY_SQL} AND m.user_id = ?3");
     call.execute(&sql, params![range_start, range_end, user]).map(drop)
 }
 

@@ -7,20 +7,20 @@ use std::cmp::Reverse;
 
 use rusqlite::Row;
 
-use super::member_roles::Role;
+use super::member_roles::MemberRole;
 use super::members::{Member, STATES, remove_descendant_memberships};
 use super::prelude::*;
 use super::users;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/groups/{id}/billable_members", billable),
-    get("/groups/{id}/billable_members/{user_id}/memberships", billable_memberships),
-    get("/groups/{id}/billable_members/{user_id}/indirect", indirect_memberships),
+    get("/groups/{id}/billable_members", list_billable),
+    get("/groups/{id}/billable_members/{user_id}/memberships", list_billable_memberships),
+    get("/groups/{id}/billable_members/{user_id}/indirect", list_indirect_memberships),
     delete("/groups/{id}/billable_members/{user_id}", remove_billable),
-    put("/groups/{id}/members/{user_id}/state", set_state),
-    put("/groups/{id}/members/{user_id}/approve", approve),
+    put("/groups/{id}/members/{user_id}/state", set_member_state),
+    put("/groups/{id}/members/{user_id}/approve", approve_member),
     post("/groups/{id}/members/approve_all", |call| {
-        change_state(call, &root_group(call)?, None, "active")?;
+        change_state(call, &owned_root_group(call)?, None, "active")?;
         Ok(Answer::no_content())
     }),
     get("/groups/{id}/pending_members", |call| {
@@ -33,51 +33,52 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The condition for memberships `m` below the group with the traversals from `?1` to `?2`.
-pub(super) const IN_HIERARCHY: &str =
+pub(super) const IN_HIERARCHY_SQL: &str =
     "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
 /// All memberships at and below a group.
 fn list_memberships(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
-    Member::list_where(call, IN_HIERARCHY, group.traversal_range())
+    Member::list_where(call, IN_HIERARCHY_SQL, group.traversal_range())
 }
 
 /// A membership with its group or project.
-fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
-    let (source, name, members) = match Namespace::by_any(call.db, member.group_id)? {
-        Some(group) => {
-            let members = format!("groups/{}/-/group_members", group.full_path);
-            (group.id, group.full_name, members)
-        }
-        None => {
-            let project = Project::by_id(call.db, member.project_id.unwrap_or_default())?;
-            let project = project.ok_or_else(ErrorResponse::no_record)?;
-            let members = format!("{}/-/project_members", project.full_path);
-            (project.id, project.full_name(), members)
-        }
-    };
-    let mut body = member.members(
+fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
+    let (source_id, source_name, members_path) =
+        match Namespace::by_optional_id(call.db, member.group_id)? {
+            Some(group) => {
+                let members_path = format!("groups/{}/-/group_members", group.full_path);
+                (group.id, group.full_name, members_path)
+            }
+            None => {
+                let project = Project::by_id(call.db, member.project_id.unwrap_or_default())?;
+                let project = project.ok_or_else(ErrorResponse::no_record)?;
+                let members_path = format!("{}/-/project_members", project.full_path);
+                (project.id, project.full_name(), members_path)
+            }
+        };
+    let mut body = member.json_columns(
         "id source_id source_full_name source_members_url created_at expires_at access_level",
     );
-    body["source_id"] = source.into();
-    body["source_full_name"] = name.into();
-    body["source_members_url"] = format!("{}/{members}", call.base_url).into();
-    let (level, word) = (member.access_level, level_name(member.access_level));
-    body["access_level"] = json!({ "string_value": word, "integer_value": level });
+    body["source_id"] = source_id.into();
+    body["source_full_name"] = source_name.into();
+    body["source_members_url"] = format!("{}/{members_path}", call.base_url).into();
+    let (level, role_name) = (member.access_level, level_name(member.access_level));
+    body["access_level"] = json!({ "string_value": role_name, "integer_value": level });
     if call.release() >= OBSERVED_RELEASE {
-        let role = Role::by_any(call.db, member.role)?;
+        let role = MemberRole::by_optional_id(call.db, member.role)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
     }
     Ok(body)
 }
 
-/// A user who uses a seat, with the highest level.
+/// A user who uses a seat, with the user's highest level.
 struct Seat {
     user: User,
     level: i64,
-    /// True if the only reason is the invitation of a group.
+    /// True if the user is a member only through an invited group.
     is_invited: bool,
 }
 
@@ -108,20 +109,20 @@ impl Seat {
             "JOIN members i ON i.user_id = u.id
              JOIN shares m JOIN namespaces n ON n.id = m.invited_id
              JOIN json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']') above ON above.value = i.group_id
-             WHERE {IN_HIERARCHY} ORDER BY i.id"
+             WHERE {IN_HIERARCHY_SQL} ORDER BY i.id"
         );
-        let columns = "min(i.access_level, m.access_level)";
+        let level_column = "min(i.access_level, m.access_level)";
         Ok(User::list_with(
             call.db,
-            columns,
+            level_column,
             &clauses,
             group.traversal_range(),
             |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, is_invited: true }),
         )?)
     }
 
-    /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are those of
-    /// the group.
+    /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are the ids of the
+    /// group's owners.
     fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
@@ -145,7 +146,7 @@ pub(super) fn count_seats(call: &Call<'_>, group: &Namespace) -> Result<usize> {
 }
 
 /// The root group, which the caller must own.
-fn root_group(call: &Call<'_>) -> Result<Namespace> {
+fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
     let is_owned = group.parent_id.is_none() && call.level_in_group(&group)? >= OWNER;
@@ -153,38 +154,40 @@ fn root_group(call: &Call<'_>) -> Result<Namespace> {
     Ok(group)
 }
 
-/// Sorts members. Nobody signs in here, so the order of last activity is the order of creation. Orders
-/// by membership have no effect from 18.9 on.
+/// Sorts seats; the flag is true from 18.9 on, where sorting by membership has no effect. Nobody signs in
+/// here, so sorting by last activity means sorting by creation.
 type SortSeats = fn(&mut Vec<Seat>, bool);
 const SEAT_SORTS: [(&str, SortSeats); 10] = [
-    ("access_level_asc", |all, later| all.sort_by_key(|seat| (!later).then_some(seat.level))),
-    ("access_level_desc", |all, later| {
-        all.sort_by_key(|seat| (!later).then_some(Reverse(seat.level)));
+    ("access_level_asc", |seats, is_observed| {
+        seats.sort_by_key(|seat| (!is_observed).then_some(seat.level));
+    }),
+    ("access_level_desc", |seats, is_observed| {
+        seats.sort_by_key(|seat| (!is_observed).then_some(Reverse(seat.level)));
     }),
     // Memberships are in the order of joining.
-    ("last_joined", |all, later| {
-        if !later {
-            all.reverse();
+    ("last_joined", |seats, is_observed| {
+        if !is_observed {
+            seats.reverse();
         }
     }),
-    ("name_asc", |all, _| all.sort_by_key(|seat| seat.user.name.to_lowercase())),
-    ("name_desc", |all, _| all.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase()))),
+    ("name_asc", |seats, _| seats.sort_by_key(|seat| seat.user.name.to_lowercase())),
+    ("name_desc", |seats, _| seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase()))),
     ("oldest_joined", |_, _| {}),
-    ("oldest_sign_in", |all, _| all.sort_by_key(|seat| seat.user.id)),
-    ("recent_sign_in", |all, _| all.sort_by_key(|seat| Reverse(seat.user.id))),
-    ("last_activity_on_asc", |all, _| all.sort_by_key(|seat| seat.user.id)),
-    ("last_activity_on_desc", |all, _| all.sort_by_key(|seat| Reverse(seat.user.id))),
+    ("oldest_sign_in", |seats, _| seats.sort_by_key(|seat| seat.user.id)),
+    ("recent_sign_in", |seats, _| seats.sort_by_key(|seat| Reverse(seat.user.id))),
+    ("last_activity_on_asc", |seats, _| seats.sort_by_key(|seat| seat.user.id)),
+    ("last_activity_on_desc", |seats, _| seats.sort_by_key(|seat| Reverse(seat.user.id))),
 ];
 
-fn billable(call: &Call<'_>) -> Result<Answer> {
-    let group = root_group(call)?;
-    let sort =
+fn list_billable(call: &Call<'_>) -> Result<Answer> {
+    let group = owned_root_group(call)?;
+    let sort_name =
         call.params.allowed_text("sort", &SEAT_SORTS.map(|(name, _)| name))?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::list_in(call, &group)?;
-    seats.retain(|seat| seat.user.is_found_by(&search, true));
-    if let Some((_, apply)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort) {
-        apply(&mut seats, call.release() >= OBSERVED_RELEASE);
+    seats.retain(|seat| seat.user.matches_search(&search, true));
+    if let Some((_, sort_seats)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort_name) {
+        sort_seats(&mut seats, call.release() >= OBSERVED_RELEASE);
     }
     let mut owners = list_memberships(call, &group)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
@@ -192,27 +195,27 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &seats, |seat| seat.json(call, &owners))
 }
 
-fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
-    let group = root_group(call)?;
+fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
+    let group = owned_root_group(call)?;
     let user = existing_user_id(call)?;
     let mut memberships = list_memberships(call, &group)?;
     memberships.retain(|membership| membership.user.id == user);
     refuse_if(memberships.is_empty(), || ErrorResponse::not_found("User"))?;
-    page::list_objects(call, &memberships, |membership| json(call, membership))
+    page::list_objects(call, &memberships, |membership| membership_json(call, membership))
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
-fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
+fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
-    let (range_start, range_end) = root_group(call)?.traversal_range();
+    let (range_start, range_end) = owned_root_group(call)?.traversal_range();
     let user = existing_user_id(call)?;
     let condition = format!(
-        "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY})"
+        "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY_SQL})"
     );
     let mut memberships =
         Member::list_where(call, &condition, params![range_start, range_end, user])?;
     memberships.sort_by_key(|member| member.group_id);
-    page::list_objects(call, &memberships, |member| json(call, member))
+    page::list_objects(call, &memberships, |member| membership_json(call, member))
 }
 
 /// The id of the user in the path.
@@ -228,7 +231,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     if is_observed && call.group_as(OWNER)?.parent_id.is_some() {
         return Err(ErrorResponse::bad_request("Must be a root namespace"));
     }
-    let group = root_group(call)?;
+    let group = owned_root_group(call)?;
     let user = call.segment_id("user_id")?;
     if is_observed && User::by_id(call.db, user)?.is_none() {
         return Err(ErrorResponse::bad_request(r#"["User must exist"]"#));
@@ -239,14 +242,14 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let mut owners = memberships.iter().filter(|membership| {
         membership.group_id == Some(group.id) && membership.access_level == OWNER
     });
-    refuse_if(owners.all(|owner| owner.user.id == user), || call.last_owner_refusal())?;
+    refuse_if(owners.all(|owner| owner.user.id == user), || call.last_owner_error())?;
     remove_descendant_memberships(call, &group, user)?;
     Ok(Answer::no_content())
 }
 
-fn set_state(call: &Call<'_>) -> Result<Answer> {
-    let group = root_group(call)?;
-    call.params.require_all(&[Need::Listed("state")])?;
+fn set_member_state(call: &Call<'_>) -> Result<Answer> {
+    let group = owned_root_group(call)?;
+    call.params.require_all(&[Need::AllowedValue("state")])?;
     let state = call.params.allowed_text("state", &STATES)?.unwrap_or_default();
     let user = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| ErrorResponse::not_found("User"))?;
@@ -265,15 +268,15 @@ fn change_state(
 ) -> Result<usize> {
     let (range_start, range_end) = group.traversal_range();
     let sql = format!(
-        "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}"
+        "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY_SQL}"
     );
     call.execute(&sql, params![range_start, range_end, state, user])
 }
 
 /// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
 /// accepted.
-fn approve(call: &Call<'_>) -> Result<Answer> {
-    let group = root_group(call)?;
+fn approve_member(call: &Call<'_>) -> Result<Answer> {
+    let group = owned_root_group(call)?;
     let id: i64 =
         call.segment("user_id").parse().map_err(|_| ErrorResponse::invalid("member_id"))?;
     let mut pending_members = PendingMember::list_pending(call)?;
@@ -302,17 +305,17 @@ impl PendingMember {
     /// Everything that is pending at and below the root group.
     fn list_pending(call: &Call<'_>) -> Result<Vec<Self>> {
         let clauses = format!(
-            "WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
+            "WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY_SQL} ORDER BY m.id"
         );
-        Ok(Self::list(call.db, &clauses, root_group(call)?.traversal_range())?)
+        Ok(Self::list(call.db, &clauses, owned_root_group(call)?.traversal_range())?)
     }
 
     /// A pending member as in the reference (1, 2.6).
     fn json(&self, call: &Call<'_>) -> Result<Value> {
         let base = &call.base_url;
-        let mut body = match User::by_any(call.db, self.user_id)? {
+        let mut body = match User::by_optional_id(call.db, self.user_id)? {
             Some(user) => {
-                let mut body = user.members("id name username email avatar_url");
+                let mut body = user.json_columns("id name username email avatar_url");
                 body["avatar_url"] = user.avatar_url(base).into();
                 body["web_url"] = format!("{base}/{}", user.username).into();
                 body

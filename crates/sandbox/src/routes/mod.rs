@@ -125,31 +125,31 @@ pub(crate) struct NumberedRoute {
 
 /// All routes by their full paths; routes with the same path have different methods.
 static ROUTE_TABLE: LazyLock<Router<Vec<NumberedRoute>>> =
-    LazyLock::new(|| router(all_routes().enumerate()));
+    LazyLock::new(|| build_router(all_routes().enumerate()));
 
 /// The operations by path. No two routes have the same path and method. A described collection with
 /// a path that the router does not accept gets no route.
-fn router(
+fn build_router(
     routes: impl Iterator<Item = (usize, (String, &'static Route))>,
 ) -> Router<Vec<NumberedRoute>> {
     let mut paths: BTreeMap<String, Vec<NumberedRoute>> = BTreeMap::new();
     for (number, (path, route)) in routes {
         paths.entry(path).or_default().push(NumberedRoute { number, route });
     }
-    let mut table = Router::new();
-    paths.into_iter().for_each(|(path, operations)| drop(table.insert(path, operations)));
-    table
+    let mut route_table = Router::new();
+    paths.into_iter().for_each(|(path, operations)| drop(route_table.insert(path, operations)));
+    route_table
 }
 
-/// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
+/// The operations of a path. A path that ends in a word may have a format suffix (`variables.json`).
 fn find_operations<'p>(
     described: Option<&'static DescribedCollections>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<NumberedRoute>>> {
-    let of_path = |path| {
+    let find_by_path = |path| {
         let built_in = ROUTE_TABLE.at(path).ok();
-        let described = described.and_then(|described| described.table.at(path).ok());
-        // A described collection may add writing methods to a path that the sandbox itself only reads.
+        let described = described.and_then(|described| described.route_table.at(path).ok());
+        // A described collection can add writing methods to a path that the sandbox itself only reads.
         let is_preferred = |built_in: &Match<'_, '_, &Vec<NumberedRoute>>| {
             let params = described.as_ref().map(|described| described.params.len());
             let has_writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
@@ -157,13 +157,14 @@ fn find_operations<'p>(
         };
         if built_in.as_ref().is_some_and(is_preferred) { built_in } else { described }
     };
-    let plain = || {
-        let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
-        let operations = of_path(plain)?;
-        let is_word = operations.value.iter().all(|entry| !entry.route.path.ends_with('}'));
-        (is_word && !format.is_empty()).then_some(operations)
+    let find_without_format = || {
+        let (plain_path, format) =
+            path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
+        let operations = find_by_path(plain_path)?;
+        let ends_in_word = operations.value.iter().all(|entry| !entry.route.path.ends_with('}'));
+        (ends_in_word && !format.is_empty()).then_some(operations)
     };
-    of_path(path).or_else(plain).ok_or_else(ErrorResponse::no_route)
+    find_by_path(path).or_else(find_without_format).ok_or_else(ErrorResponse::no_route)
 }
 
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
@@ -178,33 +179,34 @@ pub(crate) fn find(
     let operation =
         operations.value.iter().find(|operation| operation.route.method == *table_method);
     let operation = operation.ok_or_else(ErrorResponse::no_route)?;
-    let decoded = operations
+    let decoded_segments = operations
         .params
         .iter()
         .map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
-    let segments = decoded
+    let segments = decoded_segments
         .collect::<Result<_, std::str::Utf8Error>>()
         .map_err(|_| ErrorResponse::no_route())?;
     Ok((*operation, segments))
 }
 
-/// The answer to OPTIONS: 204 with the methods of a path. For a path below a project or group it is 404,
-/// because the real service looks for the project or group without an id.
+/// The answer to OPTIONS: 204 with the methods of a path. Below a project or group it is 404, because the
+/// real service looks for the project or group without an id.
 pub(crate) fn options(
     described: Option<&'static DescribedCollections>,
     path: &str,
 ) -> Result<Answer> {
-    let found = find_operations(described, path)?;
+    let operations = find_operations(described, path)?;
     for (path_prefix, type_name) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
-        if found.value.iter().any(|entry| entry.route.path.starts_with(path_prefix)) {
+        if operations.value.iter().any(|entry| entry.route.path.starts_with(path_prefix)) {
             return Err(ErrorResponse::not_found(type_name));
         }
     }
-    let has = |method: &Method| found.value.iter().any(|entry| entry.route.method == *method);
+    let has_method =
+        |method: &Method| operations.value.iter().any(|entry| entry.route.method == *method);
     let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let mut allowed_methods = vec![Method::OPTIONS];
-    allowed_methods.extend(methods.into_iter().filter(has));
-    allowed_methods.extend(has(&Method::GET).then_some(Method::HEAD));
+    allowed_methods.extend(methods.into_iter().filter(has_method));
+    allowed_methods.extend(has_method(&Method::GET).then_some(Method::HEAD));
     let allowed: Vec<&str> = allowed_methods.iter().map(Method::as_str).collect();
     let mut answer = Answer::no_content();
     answer.headers.push(("allow", allowed.join(", ")));
@@ -214,7 +216,7 @@ pub(crate) fn options(
 /// All routes, with their whole paths.
 pub(crate) fn all_routes() -> impl Iterator<Item = (String, &'static Route)> {
     let operations = OPERATIONS.iter().map(|route| (format!("/api/v4{}", route.path), route));
-    let pages = avatars::PAGES.iter().chain(system::PAGES);
+    let pages = avatars::PAGE_ROUTES.iter().chain(system::PAGE_ROUTES);
     operations.chain(pages.map(|route| (route.path.to_owned(), route)))
 }
 
@@ -242,8 +244,11 @@ const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
 /// The operations of these tables and of the collections.
 static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let expand_holder = |route: &Route| match route.path.strip_prefix("/{holder}") {
-        Some(rest) => ["/projects/{id}", "/groups/{id}"]
-            .map(|above| Route { path: format!("{above}{rest}").leak(), ..route.clone() })
+        Some(path_suffix) => ["/projects/{id}", "/groups/{id}"]
+            .map(|holder_path| Route {
+                path: format!("{holder_path}{path_suffix}").leak(),
+                ..route.clone()
+            })
             .to_vec(),
         None => vec![route.clone()],
     };

@@ -1,11 +1,11 @@
-//! Rules for names and paths of both groups and projects, and the words of the service's models.
+//! Rules for names and paths that groups and projects share, with the service's error texts.
 
 use super::prelude::*;
 
 pub(super) const BLANK_TEXT: &str = "can't be blank";
 pub(super) const TAKEN_TEXT: &str = "has already been taken";
 pub(super) const TOO_LONG_TEXT: &str = "is too long (maximum is 255 characters)";
-/// The complaint if a call has neither or both of two parameters that exclude each other.
+/// The error text for a call that has neither or both of two parameters that exclude each other.
 pub(super) const NONE_OF_TWO_TEXT: &str = "are missing, exactly one parameter must be provided";
 /// The rule for paths that become names of images, in the words of 18.9 and later.
 pub(super) const PLAIN_PATH_TEXT: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
@@ -24,10 +24,11 @@ pub(super) fn is_reserved(path: &str) -> bool {
     RESERVED_NAMES.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
-/// True if a name starts with a letter, digit, emoji or `_`, and has only these and `special` ones.
-pub(super) fn is_name(name: &str, special: &str) -> bool {
+/// True if a name starts with a letter, digit, emoji or `_`, and has only these and `special_chars`.
+pub(super) fn is_name(name: &str, special_chars: &str) -> bool {
     let is_first_char = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    name.starts_with(is_first_char) && name.chars().all(|c| is_first_char(c) || special.contains(c))
+    name.starts_with(is_first_char)
+        && name.chars().all(|c| is_first_char(c) || special_chars.contains(c))
 }
 
 /// True if a path consists of letters and digits, with single special characters in between.
@@ -60,24 +61,24 @@ pub(super) fn is_maskable(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)
 }
 
-/// A failure with its complaints as sentences.
+/// Converts the errors of an object, if there are any, to sentences.
 pub(super) fn convert_to_sentences(failure: ErrorResponse) -> ErrorResponse {
     let is_model = failure.body["message"].is_object();
     if is_model {
-        ErrorResponse::message(failure.status, complaint_sentences(&failure))
+        ErrorResponse::message(failure.status, error_sentences(&failure))
     } else {
         failure
     }
 }
 
-/// The complaints of a model as sentences, such as "Project namespace path is too long".
-pub(super) fn complaint_sentences(failure: &ErrorResponse) -> Vec<String> {
+/// The errors of an object as sentences, such as "Project namespace path is too long".
+pub(super) fn error_sentences(failure: &ErrorResponse) -> Vec<String> {
     let mut sentences = Vec::new();
     for (field, texts) in failure.body["message"].as_object().into_iter().flatten() {
-        let mut words = field.replace(['_', '.'], " ");
-        words[..1].make_ascii_uppercase();
+        let mut label = field.replace(['_', '.'], " ");
+        label[..1].make_ascii_uppercase();
         let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
-        sentences.extend(texts.map(|text| format!("{words} {text}")));
+        sentences.extend(texts.map(|text| format!("{label} {text}")));
     }
     sentences
 }

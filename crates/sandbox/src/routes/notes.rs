@@ -1,6 +1,5 @@
-//! Notes of merge requests. Of the merge requests there is only what the notes need: a seed creates
-//! them, and each can be read. The reference leaves them out; all of this is the real service's
-//! behaviour.
+//! Notes of merge requests. Merge requests themselves only come from a seed, and can only be read. The
+//! reference leaves all of this out; it is the real service's behaviour.
 //!
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
 //! removed from a list after paging. So a page may have fewer notes than `per_page`, and clients
@@ -22,7 +21,7 @@ const MAX_BODY_LENGTH: usize = 1_000_000;
 /// The maximum number of notes of a merge request.
 const MAX_NOTES: i64 = 5_000;
 /// The beginnings of lines that are commands; the service executes them and does not store them.
-const QUICK_ACTIONS: [&str; 9] =
+const QUICK_ACTION_PREFIXES: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
 /// The merge request of a call, and the caller's role in its project.
@@ -33,7 +32,8 @@ struct NoteTarget {
 }
 
 impl NoteTarget {
-    /// 404 if there is none that the caller may read: in a private project that needs a reporter.
+    /// The merge request of the call; 404 if the caller may not read it. In a private project the caller must
+    /// be at least a reporter.
     fn from_call(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
@@ -83,7 +83,7 @@ impl NoteTarget {
 
     fn json(&self, call: &Call<'_>, note: &NoteRow) -> Result<Value> {
         let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
-        let mut body = note.members(
+        let mut body = note.json_columns(
             "id type body attachment author created_at updated_at system noteable_id noteable_type \
              noteable_iid project_id resolvable confidential internal commands_changes",
         );
@@ -97,22 +97,23 @@ impl NoteTarget {
             "confidential": note.internal,
             "commands_changes": {},
         });
-        add_members(&mut body, extra_members);
+        add_fields(&mut body, extra_members);
         Ok(body)
     }
 }
 
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let NoteTarget { project, merge_request, .. } = NoteTarget::from_call(call)?;
-    let author = User::by_any(call.db, merge_request.author_id)?.map(|user| user.brief(call));
+    let author =
+        User::by_optional_id(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
     let names = "id iid project_id title state created_at updated_at source_branch target_branch";
-    let mut body = merge_request.members(names);
+    let mut body = merge_request.json_columns(names);
     body["author"] = author.into();
     body["discussion_locked"] = merge_request.discussion_locked.then_some(true).into();
     body["user_notes_count"] = NoteRow::count(call.db, &merge_request, Some(false))?.into();
-    let address = format!("{}/{path}/-/merge_requests/{}", call.base_url, merge_request.iid);
-    body["web_url"] = address.into();
+    let web_url = format!("{}/{path}/-/merge_requests/{}", call.base_url, merge_request.iid);
+    body["web_url"] = web_url.into();
     Answer::ok(&body)
 }
 
@@ -125,14 +126,15 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         Some("only_activity") => Some(true),
         _ => None,
     };
-    let order = call.params.allowed_text("order_by", &["created_at", "updated_at"])?;
-    let sort = call.params.allowed_text("sort", &["asc", "desc"])?;
+    let order_column = call.params.allowed_text("order_by", &["created_at", "updated_at"])?;
+    let sort_direction = call.params.allowed_text("sort", &["asc", "desc"])?;
     let page = Page::from_call(call)?;
-    let (column, order) = (order.as_deref().unwrap_or("created_at"), sort.unwrap_or_default());
-    let order = if order == "asc" { "ASC" } else { "DESC" };
+    let (column, direction) =
+        (order_column.as_deref().unwrap_or("created_at"), sort_direction.unwrap_or_default());
+    let sql_direction = if direction == "asc" { "ASC" } else { "DESC" };
     let clauses = format!(
         "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
-         ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
+         ORDER BY n.{column} {sql_direction}, n.id {sql_direction} LIMIT ?3 OFFSET ?4"
     );
     let notes = NoteRow::list(
         call.db,
@@ -144,7 +146,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let items = notes.collect::<Result<Vec<_>>>()?;
     let total = NoteRow::count(call.db, merge_request, is_system)?;
     let has_more = page.offset().saturating_add(page.size) < total;
-    Ok(page.complete_answer(call, Answer::ok(&items)?, total, has_more))
+    Ok(page.add_page_headers(call, Answer::ok(&items)?, total, has_more))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -153,14 +155,14 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The refusal of an invalid note.
-fn note_refusal(field: &str, complaint: &str) -> ErrorResponse {
-    ErrorResponse::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
+fn note_error(field: &str, error: &str) -> ErrorResponse {
+    ErrorResponse::bad_request(&format!("Note {{:{field}=>[\"{error}\"]}}"))
 }
 
 fn check_body(body: String) -> Result<String> {
-    refuse_if(body.trim().is_empty(), || note_refusal("note", "can't be blank"))?;
-    match length_fault(&body, MAX_BODY_LENGTH) {
-        Some(fault) => Err(note_refusal("note", &fault)),
+    refuse_if(body.trim().is_empty(), || note_error("note", "can't be blank"))?;
+    match length_error(&body, MAX_BODY_LENGTH) {
+        Some(error) => Err(note_error("note", &error)),
         None => Ok(body),
     }
 }
@@ -168,27 +170,27 @@ fn check_body(body: String) -> Result<String> {
 /// Splits a body into text and commands.
 fn split_commands(body: &str) -> (String, Vec<&str>) {
     let (commands, text): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
-        QUICK_ACTIONS.contains(&line.split_whitespace().next().unwrap_or_default())
+        QUICK_ACTION_PREFIXES.contains(&line.split_whitespace().next().unwrap_or_default())
             && line.starts_with('/')
     });
     if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
 }
 
-/// Commands are not stored, and have no effect here; a body with only commands makes no note.
+/// Creates a note. Commands are not stored and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let (target, author_id) = NoteTarget::from_write_call(call)?;
     call.params.require(&["body"])?;
-    let is_internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
+    let is_internal = call.params.is_true("internal")? || call.params.is_true("confidential")?;
     refuse_if(is_internal && target.level < REPORTER, ErrorResponse::forbidden)?;
     let body = check_body(call.params.text("body")?.unwrap_or_default())?;
     let (text, commands) = split_commands(&body);
     if text.trim().is_empty() {
         let summary = vec![format!("Read {} commands.", commands.len())];
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
-        return Answer::with(StatusCode::ACCEPTED, &body);
+        return Answer::with_status(StatusCode::ACCEPTED, &body);
     }
     if NoteRow::count(call.db, &target.merge_request, None)? >= MAX_NOTES {
-        return Err(note_refusal("base", "Maximum number of comments exceeded"));
+        return Err(note_error("base", "Maximum number of comments exceeded"));
     }
     // Only owners may set the time of creation.
     let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
@@ -203,7 +205,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         created_at: now.clone(),
         updated_at: now,
     };
-    note.id = note.put(call.db)?;
+    note.id = note.upsert(call.db)?;
     Answer::created(&target.json(call, &note)?)
 }
 
@@ -213,7 +215,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         refuse_if(body.trim().is_empty(), || ErrorResponse::parameter("body", "is empty"))?;
         note.body = check_body(body)?;
         note.updated_at = call.time_text().to_owned();
-        note.put(call.db)?;
+        note.upsert(call.db)?;
     }
     Answer::ok(&target.json(call, &note)?)
 }

@@ -7,7 +7,7 @@
 
 use undrift_release::time_zone;
 
-use super::fields::missing_member_faults;
+use super::fields::missing_key_errors;
 use super::names::is_key_char;
 use super::prelude::*;
 use super::variables::PIPELINE_FEATURES;
@@ -15,19 +15,21 @@ use super::variables::PIPELINE_FEATURES;
 pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, FREEZE_PERIODS];
 
 const SCHEDULES: Collection = Collection {
-    entry: "pipeline_schedule_id",
+    entry_segment: "pipeline_schedule_id",
     fields: &[
-        RowField::new("description", Form::Text),
-        RowField { is_trimmed: true, ..RowField::new("cron", Form::Text) },
-        RowField { preset: r#""UTC""#, ..RowField::new(TIME_ZONE, Form::Text) },
-        RowField { preset: "true", ..RowField::new("active", Form::Flag) },
+        RowField::new("description", FieldType::Text),
+        RowField { is_trimmed: true, ..RowField::new("cron", FieldType::Text) },
+        RowField { preset: r#""UTC""#, ..RowField::new(TIME_ZONE, FieldType::Text) },
+        RowField { preset: "true", ..RowField::new("active", FieldType::Flag) },
     ],
-    scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
+    scope: |_, call| schedule_scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     complete,
     filter: |call, schedules| {
         let scope = call.params.allowed_text("scope", &["active", "inactive"])?;
-        let requested_state = scope.map(|scope| scope == "active");
-        schedules.retain(|one| requested_state.is_none_or(|active| one.is_set("active") == active));
+        let is_active_filter = scope.map(|scope| scope == "active");
+        schedules.retain(|schedule| {
+            is_active_filter.is_none_or(|active| schedule.is_true("active") == active)
+        });
         Ok(())
     },
     // Maintainers may also remove schedules of others.
@@ -63,7 +65,7 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.is_write {
         return details_json(call, schedule);
     }
-    let is_single = !call.segment(SCHEDULES.entry).is_empty();
+    let is_single = !call.segment(SCHEDULES.entry_segment).is_empty();
     let mut body =
         if is_single { details_json(call, schedule)? } else { brief_json(call, schedule)? };
     if can_see_variables(call, schedule)? {
@@ -76,7 +78,7 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
 /// The fields that everybody sees.
 fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = schedule.value(OWNER_ID).as_i64();
-    let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
+    let owner = User::by_optional_id(call.db, owner)?.map(|user| user.brief(call));
     let names =
         "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
     let mut body = schedule.members(names);
@@ -92,7 +94,7 @@ fn details_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     Ok(body)
 }
 
-/// From 17.0 on full names, whatever was sent; earlier, the name as sent.
+/// The name of a ref in answers: from 17.0 on always the full name, earlier the name as stored.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
     let is_short = call.is_at_least(17, 0) && !name.starts_with("refs/");
     if is_short { format!("refs/heads/{name}") } else { name.to_owned() }
@@ -107,9 +109,8 @@ fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<boo
     Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
-/// The project of a call by a caller with the level. 403 while its CI/CD is disabled, also for reads;
-/// changes are refused while it is archived.
-fn scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
+/// The project of the call, for callers with this level. While its CI/CD is disabled, reads are 403 too.
+fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let project = call.project_as(level)?;
     refuse_if(call.are_features_off(&project, PIPELINE_FEATURES)?, ErrorResponse::forbidden)?;
     Ok(GroupOrProject::Project(Box::new(project)))
@@ -117,23 +118,23 @@ fn scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
 
 /// Refuses changes by others than the owner and administrators.
 fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
-    let is_entitled = call.level()? >= DEVELOPER && is_owner(call, schedule);
-    refuse_if(!call.is_administrator() && !is_entitled, ErrorResponse::forbidden)
+    let is_developing_owner = call.level()? >= DEVELOPER && is_owner(call, schedule);
+    refuse_if(!call.is_administrator() && !is_developing_owner, ErrorResponse::forbidden)
 }
 
 /// Completes a new or changed schedule, and computes the next run.
 fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
-    let (params, mut complaints) = (&call.params, Complaints::default());
+    let (params, mut errors) = (&call.params, FieldErrors::default());
     if schedule.id == 0 {
         params.require_all(&[
-            Need::Sent("description"),
-            Need::Filled("ref"),
-            Need::Sent("cron"),
+            Need::Present("description"),
+            Need::NotBlank("ref"),
+            Need::Present("cron"),
         ])?;
         schedule.set(OWNER_ID, call.user()?.id);
-        let is_full = SCHEDULES.rows.count(call, call.scope.holder())? >= MAX_SCHEDULES;
+        let is_full = SCHEDULES.table.count(call, call.scope.holder())? >= MAX_SCHEDULES;
         let text = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
-        complaints.add_if(is_full, "base", text);
+        errors.add_if(is_full, "base", text);
         // Null means the default here.
         for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
@@ -144,21 +145,21 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         check_owner(call, schedule)?;
     }
     let description = schedule.text("description");
-    complaints.add_if(description.trim().is_empty(), "description", "can't be blank");
+    errors.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
-        params.require_all(&[Need::Filled("ref")])?;
+        params.require_all(&[Need::NotBlank("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
         match full_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
-            None => complaints.add("ref", "is ambiguous"),
+            None => errors.add("ref", "is ambiguous"),
         }
     }
-    check_cron(call, "cron", schedule, &mut complaints);
-    check_zone(schedule, &mut complaints);
+    check_cron(call, "cron", schedule, &mut errors);
+    check_time_zone(schedule, &mut errors);
     if call.is_at_least(17, 11) {
         store_inputs(call, schedule)?;
     }
-    complaints.into_result()?;
+    errors.into_result()?;
     let next_run = Cron::parse(schedule.text("cron")).and_then(|cron| cron.next_time(call.time));
     schedule.set("next_run_at", next_run.map(clock::format_time));
     Ok(())
@@ -183,9 +184,9 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
 fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(requested_inputs) = call.params.array(INPUTS)? else { return Ok(()) };
     let mut inputs = stored_list(schedule, INPUTS);
-    for (at, input) in requested_inputs.iter().enumerate() {
-        let missing = missing_member_faults(INPUTS, at, input, ["name", "value"]);
-        refuse_if(!missing.is_empty(), || ErrorResponse::parameters(&missing))?;
+    for (index, input) in requested_inputs.iter().enumerate() {
+        let missing_errors = missing_key_errors(INPUTS, index, input, ["name", "value"]);
+        refuse_if(!missing_errors.is_empty(), || ErrorResponse::parameters(&missing_errors))?;
         let name = params::read_text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
         let value = match &input["value"] {
@@ -203,7 +204,7 @@ fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
 
 /// Makes the caller the owner: 201, or 200 if the caller already is the owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
-    let scope = &scope(call, MAINTAINER)?;
+    let scope = &schedule_scope(call, MAINTAINER)?;
     let call = &CollectionCall { collection: &SCHEDULES, scope, call };
     let mut schedule = call.find()?;
     if is_owner(call, &schedule) {
@@ -226,13 +227,11 @@ fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 }
 
 /// The fields of a variable in a call.
-fn sent_variable_fields(call: &Call<'_>) -> Result<Value> {
+fn read_variable_fields(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
-    let kind = call.params.allowed_text("variable_type", &VARIABLE_TYPES)?;
-    let given_fields = [("value", value), ("variable_type", kind)].into_iter();
-    Ok(given_fields
-        .filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?))))
-        .collect())
+    let variable_type = call.params.allowed_text("variable_type", &VARIABLE_TYPES)?;
+    let fields = [("value", value), ("variable_type", variable_type)].into_iter();
+    Ok(fields.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
 }
 
 /// Changes the variables of a schedule, and returns the changed one.
@@ -240,7 +239,7 @@ fn change_variables(
     call: &Call<'_>,
     change: impl FnOnce(&mut Vec<Value>) -> Result<Value>,
 ) -> Result<Value> {
-    let call = &CollectionCall { collection: &SCHEDULES, scope: &scope(call, 0)?, call };
+    let call = &CollectionCall { collection: &SCHEDULES, scope: &schedule_scope(call, 0)?, call };
     let mut schedule = call.find()?;
     check_owner(call, &schedule)?;
     let mut variables = stored_list(&schedule, VARIABLES);
@@ -251,52 +250,54 @@ fn change_variables(
 }
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {
-    let added_variable = change_variables(call, |all| {
+    let added_variable = change_variables(call, |variables| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
         refuse_if(key.is_empty() || !key.chars().all(is_key_char), || {
-            ErrorResponse::model("key", "can contain only letters, digits and '_'.")
+            ErrorResponse::field("key", "can contain only letters, digits and '_'.")
         })?;
-        refuse_if(all.iter().any(|variable| variable["key"] == key.as_str()), || {
-            ErrorResponse::model("key", "has already been taken")
+        refuse_if(variables.iter().any(|variable| variable["key"] == key.as_str()), || {
+            ErrorResponse::field("key", "has already been taken")
         })?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
-        add_members(&mut variable, sent_variable_fields(call)?);
-        all.push(variable.clone());
+        add_fields(&mut variable, read_variable_fields(call)?);
+        variables.push(variable.clone());
         Ok(variable)
     })?;
     Answer::created(&added_variable)
 }
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
-    let set = change_variables(call, |all| {
-        let index = variable_position(call, all)?;
-        add_members(&mut all[index], sent_variable_fields(call)?);
-        Ok(all[index].clone())
+    let changed_variable = change_variables(call, |variables| {
+        let index = variable_position(call, variables)?;
+        add_fields(&mut variables[index], read_variable_fields(call)?);
+        Ok(variables[index].clone())
     })?;
-    Answer::ok(&set)
+    Answer::ok(&changed_variable)
 }
 
 /// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
-    let removed = change_variables(call, |all| Ok(all.remove(variable_position(call, all)?)))?;
-    Answer::with(StatusCode::ACCEPTED, &removed)
+    let removed_variable = change_variables(call, |variables| {
+        Ok(variables.remove(variable_position(call, variables)?))
+    })?;
+    Answer::with_status(StatusCode::ACCEPTED, &removed_variable)
 }
 
 const FREEZE_PERIODS: Collection = Collection {
-    entry: "freeze_period_id",
-    required: &FREEZE_TIMES,
+    entry_segment: "freeze_period_id",
+    required_params: &FREEZE_TIMES,
     fields: &[
-        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[0], Form::Text) },
-        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[1], Form::Text) },
-        RowField::new(TIME_ZONE, Form::Text),
+        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[0], FieldType::Text) },
+        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[1], FieldType::Text) },
+        RowField::new(TIME_ZONE, FieldType::Text),
     ],
-    scope: period_scope,
+    scope: freeze_period_scope,
     complete: |call, period| {
-        let mut complaints = Complaints::default();
-        FREEZE_TIMES.iter().for_each(|name| check_cron(call, name, period, &mut complaints));
-        check_zone(period, &mut complaints);
-        complaints.into_result()
+        let mut errors = FieldErrors::default();
+        FREEZE_TIMES.iter().for_each(|name| check_cron(call, name, period, &mut errors));
+        check_time_zone(period, &mut errors);
+        errors.into_result()
     },
     ..Collection::new("/projects/{id}/freeze_periods")
 };
@@ -306,8 +307,8 @@ const TIME_ZONE: &str = "cron_timezone";
 
 /// The project of a call that writes freeze periods, or reads them, which needs the right to see
 /// pipelines.
-fn period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::from_call_reading_archived(
+fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
+    let scope = GroupOrProject::from_call_allowing_archived_reads(
         call,
         [if call.is_write { MAINTAINER } else { REPORTER }; 2],
     )?;
@@ -324,19 +325,19 @@ fn period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
 }
 
 /// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
-fn check_cron(call: &Call<'_>, name: &str, record: &Record, complaints: &mut Complaints) {
+fn check_cron(call: &Call<'_>, name: &str, record: &Record, errors: &mut FieldErrors) {
     if call.params.has(name) {
         let text = record.text(name);
         let is_valid = Cron::parse(text).is_some_and(|cron| cron.next_time(call.time).is_some());
-        complaints.add_if(!is_valid, name, "syntax is invalid");
-        complaints.add_if(text.is_empty(), name, "can't be blank");
+        errors.add_if(!is_valid, name, "syntax is invalid");
+        errors.add_if(text.is_empty(), name, "can't be blank");
     }
 }
 
 /// As [`check_cron`], for a time zone.
-fn check_zone(record: &Record, complaints: &mut Complaints) {
+fn check_time_zone(record: &Record, errors: &mut FieldErrors) {
     match record.text(TIME_ZONE) {
-        "" => complaints.add(TIME_ZONE, "can't be blank"),
-        zone => complaints.add_if(!time_zone::is_valid(zone), TIME_ZONE, "syntax is invalid"),
+        "" => errors.add(TIME_ZONE, "can't be blank"),
+        zone => errors.add_if(!time_zone::is_valid(zone), TIME_ZONE, "syntax is invalid"),
     }
 }

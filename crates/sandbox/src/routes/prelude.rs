@@ -10,7 +10,7 @@ pub(super) use super::super::access::{
     ROLE_LEVELS, level_name, traversal_ids,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, ErrorResponse, Result, add_members, length_fault, number_fault, refuse_if,
+    Answer, ErrorResponse, FieldErrors, Result, add_fields, length_error, number_error, refuse_if,
     remove_members, set_if, try_any, try_filter,
 };
 pub(super) use super::super::attributes::{
@@ -21,7 +21,7 @@ pub(super) use super::super::call::{ARCHIVED, Call};
 pub(super) use super::super::cron::Cron;
 pub(super) use super::super::page::Page;
 pub(super) use super::super::params::{
-    NONE_SENT, Need, Params, Upload, number_of, read_flag, read_integer,
+    NONE_SENT_TEXT, Need, Params, Upload, read_allowed_integer, read_flag, read_integer,
 };
 pub(super) use super::super::profile::{AbsentDelete, OBSERVED_RELEASE, Profile};
 pub(super) use super::super::scope::GroupOrProject;
@@ -32,17 +32,17 @@ pub(super) use super::super::store::project::{Import, NewProject, Project};
 pub(super) use super::super::store::protection::{
     self, Grant, Grantee, ProtectedAction, Protection, matches_pattern,
 };
-pub(super) use super::super::store::record::{Record, Records};
+pub(super) use super::super::store::record::{Record, RecordTable};
 pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, CommitAction, GitRef, RefKind, Repository, RepositoryFile, TAGS, digest_id,
+    BRANCHES, Commit, CommitEdit, GitRef, RefKind, Repository, RepositoryFile, TAGS, digest_id,
     is_ref_name,
 };
 pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::User;
 pub(super) use super::super::stored_settings::{GROUP_SETTINGS, USER_SETTINGS};
-pub(super) use super::super::urls::Reach;
+pub(super) use super::super::urls::UrlTargets;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
-pub(super) use super::fields::{Form, ReferencedRow, RowField};
+pub(super) use super::fields::{FieldType, ReferencedType, RowField};
 pub(super) use super::rows::{Collection, CollectionCall, Verb};
 pub(super) use super::terms::{self, Terms};
 pub(super) use super::view::{self, Extras};

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-const TEMPLATES: [&str; 8] =
+const PROJECT_TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
 /// The contents of a new project.
@@ -17,57 +17,59 @@ pub(super) struct InitialContents {
 
 impl InitialContents {
     /// The contents that the parameters of a call request. A URL is only checked: nothing is fetched.
-    pub(super) fn from_call(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Self> {
-        let readme = params.is_set("initialize_with_readme")?;
+    pub(super) fn from_call(call: &Call<'_>, route: Accepts, params: &Params) -> Result<Self> {
+        let has_readme = params.is_true("initialize_with_readme")?;
         let url = params.text("import_url")?.filter(|url| !url.is_empty());
-        let (is_template, template) = find_template(call, accepts, params)?;
+        let (has_template, template) = find_template(call, route, params)?;
         let is_empty = match url {
             Some(_) => call.service.profile.import_failure.is_some(),
-            None => !readme && !is_template,
+            None => !has_readme && !has_template,
         };
-        refuse_if(readme && (url.is_some() || is_template), || {
-            ErrorResponse::model("base", "not a git repository")
+        refuse_if(has_readme && (url.is_some() || has_template), || {
+            ErrorResponse::field("base", "not a git repository")
         })?;
         check_url(url.as_deref())?;
         let source_project = match &url {
             Some(url) => import_source(call, url)?,
             None => template,
         };
-        let copies = source_project.filter(|source| !is_empty && !source.empty_repo);
+        let copied_project = source_project.filter(|source| !is_empty && !source.empty_repo);
         Ok(Self {
             is_imported: url.is_some(),
             is_empty,
-            has_readme: readme,
-            source_project: copies,
+            has_readme,
+            source_project: copied_project,
         })
     }
 }
 
-/// Returns (has a template, the template's project). A template must exist. The service's
-/// own templates are one commit here. Names of custom templates never exist, because groups have
-/// none here.
+/// Returns (has a template, the template's project). An unknown id, and an unknown name of the service's own
+/// templates, are refused; any name of a custom template is accepted. A project from a named template has one
+/// commit here.
 fn find_template(
     call: &Call<'_>,
     accepts: Accepts,
     params: &Params,
 ) -> Result<(bool, Option<Project>)> {
-    let unknown = |template: &str| {
-        ErrorResponse::model("template_name", format!("'{template}' is unknown or invalid"))
+    let unknown_template = |template: &str| {
+        ErrorResponse::field("template_name", format!("'{template}' is unknown or invalid"))
     };
-    let is_custom = params.is_set("use_custom_template")? && call.tier() >= AttributeTier::Premium;
+    let is_custom = params.is_true("use_custom_template")? && call.tier() >= AttributeTier::Premium;
     params.integer("group_with_project_templates_id")?;
     // An id takes precedence over a name.
     if let Some(id) =
         params.integer("template_project_id")?.filter(|_| is_custom && accepts == Accepts::Create)
     {
         return match Project::by_id(call.db, id)? {
-            Some(project) if call.sees(&project)? => Ok((true, Some(project))),
-            _ => Err(unknown(&id.to_string())),
+            Some(project) if call.may_see(&project)? => Ok((true, Some(project))),
+            _ => Err(unknown_template(&id.to_string())),
         };
     }
     match params.text("template_name")?.filter(|name| !name.is_empty()) {
-        Some(name) if !is_custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
-        None if is_custom => Err(ErrorResponse::model(
+        Some(name) if !is_custom && !PROJECT_TEMPLATES.contains(&name.as_str()) => {
+            Err(unknown_template(&name))
+        }
+        None if is_custom => Err(ErrorResponse::field(
             "use_custom_template",
             "must be used with template_name or template_project_id",
         )),
@@ -75,8 +77,8 @@ fn find_template(
     }
 }
 
-/// The project of this sandbox that an import URL names, if everybody may clone it. Nothing is
-/// fetched from elsewhere.
+/// The project of this sandbox that an import URL names, if it is public. Nothing is fetched from other
+/// hosts.
 fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base_url).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path else { return Ok(None) };

@@ -12,15 +12,15 @@ use super::{
 };
 
 const TOO_SHORT_TEXT: &str = "is too short (minimum is 1 character)";
-const NAME_FORM: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
+const NAME_FORM_TEXT: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
                     It must start with a letter, digit, emoji, or '_'.";
-const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
+const PATH_FORM_TEXT: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
 impl<'a> RequestedName<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
-        Self { namespace, name, path, is_unnamed: false, is_name_blank: false }
+        Self { namespace, name, path, has_no_path: false, is_name_blank: false }
     }
 }
 
@@ -31,36 +31,36 @@ pub(crate) struct RequestedName<'a> {
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
     /// True if the path was neither sent nor can be made from the name.
-    pub(crate) is_unnamed: bool,
+    pub(crate) has_no_path: bool,
     /// True if an empty name was sent.
     pub(crate) is_name_blank: bool,
 }
 
-/// Refuses a name or path with all faults at once, among them whether they are taken.
+/// Refuses a name or path, with all errors at once. The flags are true if the name or path is taken.
 pub(crate) fn check(
     requested: RequestedName<'_>,
     (is_name_taken, is_path_taken): (bool, bool),
 ) -> Result<()> {
-    let mut complaints = Complaints::default();
-    check_name(&mut complaints, requested, is_name_taken);
-    check_path(&mut complaints, requested);
-    complaints.add_if(is_path_taken, "path", TAKEN_TEXT);
-    complaints.into_result()
+    let mut errors = FieldErrors::default();
+    check_name(&mut errors, requested, is_name_taken);
+    check_path(&mut errors, requested);
+    errors.add_if(is_path_taken, "path", TAKEN_TEXT);
+    errors.into_result()
 }
 
 /// Refuses a name or path that is taken, without mentioning the namespace.
-pub(crate) fn check_free(
+pub(crate) fn check_not_taken(
     call: &Call<'_>,
     namespace: &Namespace,
     name: &str,
     path: &str,
 ) -> Result<()> {
-    let (name_taken, path_taken) = are_names_taken(call, namespace, name, path, None)?;
-    let mut complaints = Complaints::default();
-    for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
-        complaints.add_if(is_taken, field, TAKEN_TEXT);
+    let (is_name_taken, is_path_taken) = find_taken_names(call, namespace, name, path, None)?;
+    let mut errors = FieldErrors::default();
+    for (field, is_taken) in [("name", is_name_taken), ("path", is_path_taken)] {
+        errors.add_if(is_taken, field, TAKEN_TEXT);
     }
-    complaints.into_result()
+    errors.into_result()
 }
 
 /// The name and the path of a new project; if one is omitted, it is made from the other.
@@ -69,24 +69,25 @@ pub(super) fn name_and_path(
     params: &Params,
     namespace: &Namespace,
 ) -> Result<(String, String)> {
-    let given = |name| Ok::<_, ErrorResponse>(params.text(name)?.unwrap_or_default());
-    let (mut name, mut path) = (given("name")?.trim_start().to_owned(), given("path")?);
+    let read_or_empty = |name| Ok::<_, ErrorResponse>(params.text(name)?.unwrap_or_default());
+    let (mut name, mut path) =
+        (read_or_empty("name")?.trim_start().to_owned(), read_or_empty("path")?);
     if path.is_empty() {
         path = make_path(&name);
     } else if name.is_empty() {
         name.clone_from(&path);
     }
-    let requested = RequestedName {
-        is_unnamed: path.is_empty() && !params.has("path"),
+    let requested_name = RequestedName {
+        has_no_path: path.is_empty() && !params.has("path"),
         is_name_blank: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
-    check(requested, are_names_taken(call, namespace, &name, &path, None)?)?;
+    check(requested_name, find_taken_names(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
 }
 
 /// Returns (name is taken, path is taken).
-pub(crate) fn are_names_taken(
+pub(crate) fn find_taken_names(
     call: &Call<'_>,
     namespace: &Namespace,
     name: &str,
@@ -95,16 +96,16 @@ pub(crate) fn are_names_taken(
 ) -> Result<(bool, bool)> {
     let full_path = format!("{}/{path}", namespace.full_path);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
-    let name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
+    let is_name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
                    OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
-    Ok((name_taken, call.query_value(sql, params![full_path, excluded_id])?))
+    Ok((is_name_taken, call.query_value(sql, params![full_path, excluded_id])?))
 }
 
 /// Refuses a visibility that only administrators may use.
 pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
-    refuse_if(instance::is_restricted(call, visibility)?, || {
-        ErrorResponse::model("visibility_level", group_rules::restricted_text(visibility))
+    refuse_if(instance::is_visibility_restricted(call, visibility)?, || {
+        ErrorResponse::field("visibility_level", group_rules::restricted_text(visibility))
     })
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
     {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
-        return Err(ErrorResponse::model("visibility_level", text));
+        return Err(ErrorResponse::field("visibility_level", text));
     }
     Ok(())
 }
@@ -123,43 +124,39 @@ pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace
     check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
 
-/// Adds a fault for the project and for its namespace, if `is_wrong`.
-fn add_both(complaints: &mut Complaints, is_wrong: bool, field: &str, text: &str) {
-    complaints.add_if(is_wrong, &format!("project_namespace.{field}"), text);
-    complaints.add_if(is_wrong, field, text);
+/// Adds an error for the project and for its namespace, if `is_wrong`.
+fn add_to_both(errors: &mut FieldErrors, is_wrong: bool, field: &str, text: &str) {
+    errors.add_if(is_wrong, &format!("project_namespace.{field}"), text);
+    errors.add_if(is_wrong, field, text);
 }
 
-fn check_name(complaints: &mut Complaints, requested: RequestedName<'_>, is_taken: bool) {
+fn check_name(errors: &mut FieldErrors, requested: RequestedName<'_>, is_taken: bool) {
     let name = requested.name;
-    add_both(complaints, name.is_empty(), "name", BLANK_TEXT);
-    add_both(complaints, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
+    add_to_both(errors, name.is_empty(), "name", BLANK_TEXT);
+    add_to_both(errors, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
     let is_wrong = if name.is_empty() { requested.is_name_blank } else { !is_name(name, ".+- ") };
-    complaints.add_if(is_wrong, "name", NAME_FORM);
-    add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
+    errors.add_if(is_wrong, "name", NAME_FORM_TEXT);
+    add_to_both(errors, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
 }
 
-fn check_path(complaints: &mut Complaints, requested: RequestedName<'_>) {
+fn check_path(errors: &mut FieldErrors, requested: RequestedName<'_>) {
     let path = requested.path;
     let is_long = path.len() > MAX_NAME_LENGTH;
-    add_both(complaints, path.is_empty(), "path", BLANK_TEXT);
+    add_to_both(errors, path.is_empty(), "path", BLANK_TEXT);
     // The namespace and the project check this in another order.
     let namespace_field = "project_namespace.path";
-    complaints.add_if(is_long, namespace_field, TOO_LONG_TEXT);
-    complaints.add_if(
-        !is_plain_path(path) && !requested.is_unnamed,
-        namespace_field,
-        PLAIN_PATH_TEXT,
-    );
-    add_both(complaints, !is_valid_path(path), "path", PATH_FORM);
-    complaints.add_if(!is_plain_path(path) && !requested.is_unnamed, "path", PLAIN_PATH_TEXT);
+    errors.add_if(is_long, namespace_field, TOO_LONG_TEXT);
+    errors.add_if(!is_plain_path(path) && !requested.has_no_path, namespace_field, PLAIN_PATH_TEXT);
+    add_to_both(errors, !is_valid_path(path), "path", PATH_FORM_TEXT);
+    errors.add_if(!is_plain_path(path) && !requested.has_no_path, "path", PLAIN_PATH_TEXT);
     for text in [TOO_SHORT_TEXT, BLANK_TEXT] {
-        complaints.add_if(requested.is_unnamed, "path", text);
+        errors.add_if(requested.has_no_path, "path", text);
     }
-    add_both(complaints, is_reserved(path), "path", &format!("{path} is a reserved name"));
-    complaints.add_if(is_long, "path", TOO_LONG_TEXT);
-    // The full path also has this fault.
-    let is_too_long = requested.namespace.full_path.len() + 1 + path.len() > MAX_NAME_LENGTH;
-    complaints.add_if(is_too_long, "path", TOO_LONG_TEXT);
+    add_to_both(errors, is_reserved(path), "path", &format!("{path} is a reserved name"));
+    errors.add_if(is_long, "path", TOO_LONG_TEXT);
+    // The full path has the same error.
+    let is_full_path_long = requested.namespace.full_path.len() + 1 + path.len() > MAX_NAME_LENGTH;
+    errors.add_if(is_full_path_long, "path", TOO_LONG_TEXT);
 }
 
 /// True if a text is a valid path of a project.
@@ -167,22 +164,22 @@ pub(super) fn is_valid_path(path: &str) -> bool {
     path.len() <= MAX_NAME_LENGTH && is_path(path, &[".git", ".atom"])
 }
 
-/// The rules for the path alone, for other objects named like a project.
+/// Checks only the path, for other objects whose names follow the rules of projects.
 pub(crate) fn check_path_only(path: &str) -> Result<()> {
-    let fault = match (is_valid_path(path), is_plain_path(path)) {
+    let error = match (is_valid_path(path), is_plain_path(path)) {
         _ if path.len() > MAX_NAME_LENGTH => TOO_LONG_TEXT,
-        (false, _) => PATH_FORM,
+        (false, _) => PATH_FORM_TEXT,
         (true, false) => PLAIN_PATH_TEXT,
         (true, true) => return Ok(()),
     };
-    Err(ErrorResponse::model("path", fault))
+    Err(ErrorResponse::field("path", error))
 }
 
 /// A path made from a name: lower case with dashes, and letters without accents.
 pub(crate) fn make_path(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {
-        let mut lines = LETTERS.lines().filter_map(|line| line.split_once(' '));
+        let mut lines = ASCII_REPLACEMENTS.lines().filter_map(|line| line.split_once(' '));
         match lines.find(|(letters, _)| letters.contains(c)) {
             Some((_, plain)) => path.push_str(plain),
             None if c.is_ascii_alphanumeric() || c == '_' => path.push(c),
@@ -194,7 +191,7 @@ pub(crate) fn make_path(name: &str) -> String {
 }
 
 /// Letters with their replacements in ASCII: a line for each replacement.
-const LETTERS: &str = include_str!("letters.txt");
+const ASCII_REPLACEMENTS: &str = include_str!("letters.txt");
 
 #[cfg(test)]
 mod tests {

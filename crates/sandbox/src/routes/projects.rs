@@ -18,7 +18,7 @@ use super::{
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
     get("/projects/{id}/languages", |call| call.project().and(Answer::ok(&json!({})))),
-    get("/projects/{id}/groups", groups),
+    get("/projects/{id}/groups", list_groups),
     // The repository was never fetched in the last 30 days.
     get("/projects/{id}/statistics", |call| {
         call.project_as(DEVELOPER)?;
@@ -61,24 +61,24 @@ pub(crate) fn project_answer(
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
-fn groups(call: &Call<'_>) -> Result<Answer> {
+fn list_groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
+    let skipped_ids = call.params.integers("skip_groups")?.unwrap_or_default();
     let mut group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let min_level = terms::level_parameter(call, "shared_min_access_level")?.unwrap_or(0);
-    if call.params.is_set("with_shared")? {
+    if call.params.is_true("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         group_ids.extend(call.query_column::<i64>(sql, [project.id, min_level])?);
     }
-    let is_visible_only = call.params.is_set("shared_visible_only")?;
-    group_ids.retain(|id| !skipped.contains(id));
+    let is_visible_only = call.params.is_true("shared_visible_only")?;
+    group_ids.retain(|id| !skipped_ids.contains(id));
     let clauses = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
                 ORDER BY found.key";
     let mut groups = Vec::new();
     for group in Namespace::list(call.db, clauses, [Value::from(group_ids).to_string()])? {
         let is_named = group.full_name.to_lowercase().contains(&search);
-        if is_named && (!is_visible_only || call.sees_group(&group)?) {
+        if is_named && (!is_visible_only || call.may_see_group(&group)?) {
             groups.push(actions::location_json(call, &group));
         }
     }
@@ -91,11 +91,11 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.release() >= OBSERVED_RELEASE => {
-            return Err(ErrorResponse::model("base", "undefined method `organization_id' for nil"));
+            return Err(ErrorResponse::field("base", "undefined method `organization_id' for nil"));
         }
-        _ => return Err(ErrorResponse::model("namespace", "is not valid")),
+        _ => return Err(ErrorResponse::field("namespace", "is not valid")),
     };
-    let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
+    let id = create_project(call, Accepts::Create, user, &namespace, &call.params)?;
     project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
@@ -105,8 +105,8 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
         .ok_or_else(|| ErrorResponse::not_found("User"))?;
     call.params.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
-    let namespace = namespace.ok_or_else(|| ErrorResponse::model("namespace", "is not valid"))?;
-    let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
+    let namespace = namespace.ok_or_else(|| ErrorResponse::field("namespace", "is not valid"))?;
+    let id = create_project(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
     project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
@@ -119,7 +119,7 @@ fn requested_namespace(call: &Call<'_>, owner: i64) -> Result<Option<Namespace>>
 }
 
 /// Creates a project from parameters, after all checks except those of the caller's rights.
-pub(crate) fn insert(
+pub(crate) fn create_project(
     call: &Call<'_>,
     accepts: Accepts,
     creator: &User,
@@ -130,9 +130,9 @@ pub(crate) fn insert(
     refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
     let (name, path) = project_rules::name_and_path(call, params, namespace)?;
     let visibility = match params.allowed_text("visibility", VISIBILITIES)? {
-        Some(requested) => {
-            project_rules::check_restriction(call, &requested)?;
-            requested
+        Some(requested_visibility) => {
+            project_rules::check_restriction(call, &requested_visibility)?;
+            requested_visibility
         }
         None => match instance::read_setting(call, "default_project_visibility")? {
             Value::String(preset) => preset,
@@ -190,15 +190,15 @@ fn apply_params(
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
     let is_new = accepts != Accepts::Edit;
-    let had_runners = attributes.get(RUNNERS).cloned();
+    let former_runners = attributes.get(RUNNERS).cloned();
     settings::apply(accepts, params, rights, attributes)?;
-    share_topics(call, attributes)?;
+    unify_topics(call, attributes)?;
     if params.has("import_url") {
         let url = params.text("import_url")?.filter(|url| is_new || !url.is_empty());
         attributes.insert("import_url".to_owned(), url.as_deref().map(mask_credentials).into());
     }
     if params.has("mirror") && !is_new {
-        pull_mirror::check_address(attributes)?;
+        pull_mirror::check_mirror_url(attributes)?;
     }
     pull_mirror::complete(call, params, attributes)?;
     for name in group_settings::INHERITED_ATTRIBUTES {
@@ -211,7 +211,7 @@ fn apply_params(
             attributes.remove(name);
         }
     }
-    if is_new || attributes.get(RUNNERS) != had_runners.as_ref() {
+    if is_new || attributes.get(RUNNERS) != former_runners.as_ref() {
         let follows_group = is_new && !params.has(RUNNERS);
         group_runners::apply_to_project(call, namespace, follows_group, attributes)?;
     }
@@ -219,21 +219,22 @@ fn apply_params(
 }
 
 /// Topics belong to the whole service: an existing topic keeps its spelling.
-fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<()> {
+fn unify_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<()> {
     let Some(Value::Array(topics)) = attributes.get_mut("topics") else { return Ok(()) };
     let sql = "INSERT INTO topics (name) VALUES (?1)
                ON CONFLICT (name) DO UPDATE SET name = name RETURNING name";
-    let shared =
+    let stored_names =
         topics.iter().filter_map(Value::as_str).map(|topic| call.query_value(sql, [topic]));
-    let names = shared.collect::<Result<BTreeSet<String>>>()?;
+    let names = stored_names.collect::<Result<BTreeSet<String>>>()?;
     *topics = names.into_iter().map(Value::from).collect();
     Ok(())
 }
 
-/// The short form of a project, in answers about other objects.
+/// The short form of a project, in answers for other objects.
 pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
-    let mut body = project
-        .members("id description name name_with_namespace path path_with_namespace created_at");
+    let mut body = project.json_columns(
+        "id description name name_with_namespace path path_with_namespace created_at",
+    );
     body["description"] = json!(project.attributes(call.db)?.get("description"));
     body["name_with_namespace"] = project.full_name().into();
     body["path_with_namespace"] = project.column("full_path");
@@ -258,7 +259,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
         members::insert(call, &scope, owner, &Terms::with_level(OWNER), call.caller.as_ref())?;
     }
     push_rules::copy_group_rule(call, id, new_project.namespace)?;
-    integrations::inherit(call, id, new_project.namespace)?;
+    integrations::inherit_integrations(call, id, new_project.namespace)?;
     if call.service.profile.bots_among_members {
         bots::insert_bot(call, &scope, "access token", MAINTAINER)?;
     }
@@ -276,22 +277,22 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
 /// reference only names `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
-    settings::check_edit(&call.params, call.edition())?;
-    call.params.refuse_both(pull_mirror::PATTERN_OR_ALL)?;
+    settings::check_edit_params(&call.params, call.edition())?;
+    call.params.refuse_both(pull_mirror::BRANCH_SELECTORS)?;
     let project = call.writable_project_as(MAINTAINER)?;
-    edit(call, &project, &call.params)?;
+    edit_project(call, &project, &call.params)?;
     project_answer(call, StatusCode::OK, project.id, Extras::for_saved_project())
 }
 
-/// Stores the changes in the parameters. Checks and changes alternate, so that a call with several
-/// faults gets the same refusal as from the real service.
-pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
-    let name = params.text_or_stored("name", &project.name)?;
-    let path = params.text_or_stored("path", &project.path)?;
+/// Stores the changes in the parameters. Checks and changes alternate, so that a call with several errors
+/// gets the same one as from the real service.
+pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
+    let name = params.text_or_unchanged("name", &project.name)?;
+    let path = params.text_or_unchanged("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
-        let taken = project_rules::are_names_taken(
+        let taken = project_rules::find_taken_names(
             call,
             &project.namespace,
             name,
@@ -326,34 +327,40 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     apply_params(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
     let branches = [&former_attributes, &attributes]
         .map(|values| values.get(DEFAULT_BRANCH).and_then(Value::as_str));
-    if let [Some(former), Some(requested)] = branches {
-        repository::change_head(call, project, former, requested)?;
+    if let [Some(former_branch), Some(requested_branch)] = branches {
+        repository::check_new_head(call, project, former_branch, requested_branch)?;
     }
-    let is_same_row = (name, &path, &visibility)
+    let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
         && changes_only_features(&former_attributes, &attributes);
-    let keeps_time = is_same_row && call.release() >= OBSERVED_RELEASE;
+    let keeps_time = is_row_unchanged && call.release() >= OBSERVED_RELEASE;
     let updated_at = if keeps_time { &project.updated_at } else { call.time_text() };
     project.save_attributes(call.db, &attributes, updated_at)?;
-    let approvals =
+    let approval_counts =
         [&former_attributes, &attributes].map(|values| values.get(APPROVALS_BEFORE_MERGE));
-    approval_rules::require_approvals(call, project.id, approvals[0], approvals[1])?;
+    approval_rules::require_approvals(call, project.id, approval_counts[0], approval_counts[1])?;
     avatars::store_avatar(call, Holder::Project(project.id), params)
 }
 
 /// True if the edit changes only levels of features. The service stores these outside the project's
 /// own row, so its time of update stays.
-fn changes_only_features(former: &Map<String, Value>, attributes: &Map<String, Value>) -> bool {
-    let [former_row, row] = [former, attributes]
+fn changes_only_features(
+    former_attributes: &Map<String, Value>,
+    attributes: &Map<String, Value>,
+) -> bool {
+    let [former_columns, columns] = [former_attributes, attributes]
         .map(|values| values.iter().filter(|(name, _)| !name.ends_with("_access_level")));
-    former != attributes && former_row.eq(row)
+    former_attributes != attributes && former_columns.eq(columns)
 }
 
 /// Archives or unarchives a project. Idempotent (reference 2, 4.4), except in one dialect.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
-    let is_twice = is_archived && project.archived && call.service.profile.archive_twice_refused;
-    refuse_if(is_twice, || ErrorResponse::bad_request_message("Project is already archived."))?;
+    let is_already_archived =
+        is_archived && project.archived && call.service.profile.archive_twice_refused;
+    refuse_if(is_already_archived, || {
+        ErrorResponse::bad_request_message("Project is already archived.")
+    })?;
     refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || {
         ErrorResponse::bad_request_message(
             "Cannot archive project since it is scheduled for deletion.",
@@ -377,15 +384,15 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     project_answer(call, StatusCode::OK, project.id, Extras::default())
 }
 
-/// Moves a project to another namespace. The caller's rights in both were checked.
+/// Moves a project to another namespace. The caller must have checked the rights in both.
 pub(crate) fn move_to_namespace(
     call: &Call<'_>,
     project: &Project,
     namespace: &Namespace,
 ) -> Result<()> {
-    let (name_taken, path_taken) =
-        project_rules::are_names_taken(call, namespace, &project.name, &project.path, None)?;
-    if namespace.id == project.namespace.id || name_taken || path_taken {
+    let (is_name_taken, is_path_taken) =
+        project_rules::find_taken_names(call, namespace, &project.name, &project.path, None)?;
+    if namespace.id == project.namespace.id || is_name_taken || is_path_taken {
         return Err(ErrorResponse::bad_request(
             "the project cannot be transferred to this namespace",
         ));

@@ -9,21 +9,21 @@ use super::prelude::*;
 use super::{instance, repository};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/protected_branches", |call| list(call, &scope(call)?)),
-    post("/{holder}/protected_branches", |call| create(call, &scope(call)?)),
+    get("/{holder}/protected_branches", |call| list(call, &protection_scope(call)?)),
+    post("/{holder}/protected_branches", |call| create(call, &protection_scope(call)?)),
     get("/{holder}/protected_branches/{name}", |call| {
-        let scope = scope(call)?;
-        Answer::ok(&shown_json(call, &scope, &find_named(call, &scope)?)?)
+        let scope = protection_scope(call)?;
+        Answer::ok(&shown_json(call, &scope, &find_protection(call, &scope)?)?)
     }),
-    patch("/{holder}/protected_branches/{name}", |call| update(call, &scope(call)?)),
-    delete("/{holder}/protected_branches/{name}", |call| remove(call, &scope(call)?)),
+    patch("/{holder}/protected_branches/{name}", |call| update(call, &protection_scope(call)?)),
+    delete("/{holder}/protected_branches/{name}", |call| remove(call, &protection_scope(call)?)),
 ];
 
 const FORCE_PUSH: &str = "allow_force_push";
-const CODE_OWNERS: &str = "code_owner_approval_required";
+const CODE_OWNER_APPROVAL: &str = "code_owner_approval_required";
 
 /// The project, or the group from 17.6 on, for its owners.
-fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
+fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if !call.is_group_operation() {
         return Ok(GroupOrProject::Project(Box::new(readable_project(call)?)));
     }
@@ -32,8 +32,8 @@ fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
     call.require_tier(AttributeTier::Premium).map(|()| scope)
 }
 
-/// The project, which every release reads with another level: from 16.0 on for callers who may read
-/// its code.
+/// The project, for callers who may read its protected branches. From 16.0 on they need the right to read
+/// its code, earlier a level.
 fn readable_project(call: &Call<'_>) -> Result<Project> {
     if call.is_at_least(16, 0) {
         return repository::readable_project(call);
@@ -43,13 +43,13 @@ fn readable_project(call: &Call<'_>) -> Result<Project> {
 }
 
 /// Fails with 403 unless the caller may change protections.
-fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
+fn check_may_change(call: &Call<'_>, project: &Project) -> Result<()> {
     refuse_if(call.level_in(project)? < MAINTAINER, ErrorResponse::forbidden)?;
     call.check_writable(project)
 }
 
 /// True if a search matches a name. A text of fewer than three characters must be the whole name.
-fn is_found(name: &str, search: &str) -> bool {
+fn matches_search(name: &str, search: &str) -> bool {
     let (name, search) = (name.to_lowercase(), search.to_lowercase());
     match search.chars().count() {
         0 => true,
@@ -60,15 +60,15 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut protections = Protection::all(call, scope.holder())?;
+    let mut protections = Protection::list_in(call, scope.holder())?;
     if let GroupOrProject::Project(project) = scope
         && call.tier() >= AttributeTier::Premium
         && call.is_at_least(17, 6)
     {
         let root_group = Holder::Group(protection::root_group_id(&project.namespace));
-        protections.extend(Protection::all(call, root_group)?);
+        protections.extend(Protection::list_in(call, root_group)?);
     }
-    protections.retain(|protection| is_found(&protection.name, &search));
+    protections.retain(|protection| matches_search(&protection.name, &search));
     page::list_objects(call, &protections, |protection| shown_json(call, scope, protection))
 }
 
@@ -79,17 +79,17 @@ fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) 
 }
 
 /// The protected branch in the path.
-fn find_named(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    Protection::named(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
+fn find_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
+    Protection::find_by_name(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
         scope.choose(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
     })
 }
 
-/// As [`find_named`], for a change. A missing branch is reported before missing rights.
+/// As [`find_protection`], for a change. A missing branch is reported before missing rights.
 fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    let protection = find_named(call, scope)?;
+    let protection = find_protection(call, scope)?;
     if let GroupOrProject::Project(project) = scope {
-        check_change(call, project)?;
+        check_may_change(call, project)?;
         let grants = protection.grants(call.db)?;
         refuse_if(!grants::may_unprotect(call, project, &grants)?, ErrorResponse::forbidden)?;
     }
@@ -100,20 +100,20 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
 /// owners in it.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let grants = protection.grants(call.db)?;
-    let rows = |action| -> Result<Vec<Value>> {
+    let grants_json = |action| -> Result<Vec<Value>> {
         let grants = grants.iter().filter(|grant| grant.action == action);
         grants.map(|grant| grants::json(call, grant)).collect()
     };
     let mut body = json!({
         "id": protection.id,
         "name": protection.name,
-        "push_access_levels": rows(ProtectedAction::Push)?,
-        "merge_access_levels": rows(ProtectedAction::Merge)?,
+        "push_access_levels": grants_json(ProtectedAction::Push)?,
+        "merge_access_levels": grants_json(ProtectedAction::Merge)?,
         "allow_force_push": protection.allow_force_push,
     });
     if call.tier() >= AttributeTier::Premium {
-        body["unprotect_access_levels"] = rows(ProtectedAction::Unprotect)?.into();
-        body[CODE_OWNERS] = protection.code_owner_approval_required.into();
+        body["unprotect_access_levels"] = grants_json(ProtectedAction::Unprotect)?.into();
+        body[CODE_OWNER_APPROVAL] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
         if call.release() >= OBSERVED_RELEASE || is_inherited {
             body["inherited"] = is_inherited.into();
@@ -124,8 +124,8 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
 
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some()) {
-        let words = "cannot be associated with a subgroup".to_owned();
-        return Err(ErrorResponse::invalid_record(vec![words]));
+        let error_text = "cannot be associated with a subgroup".to_owned();
+        return Err(ErrorResponse::invalid_record(vec![error_text]));
     }
     Answer::created(&shown_json(call, scope, &protect_branch(call, scope)?)?)
 }
@@ -135,15 +135,15 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     let params = &call.params;
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::read_initial_grants(call, call.tier(), &ProtectedAction::ALL)?;
-    let allow_force_push = params.is_set(FORCE_PUSH)?;
-    let code_owners = params.flag(CODE_OWNERS)?;
+    let changes = grants::read_initial_grants(call, call.tier(), &ProtectedAction::BRANCH_ACTIONS)?;
+    let allow_force_push = params.is_true(FORCE_PUSH)?;
+    let code_owners = params.flag(CODE_OWNER_APPROVAL)?;
     if let GroupOrProject::Project(project) = scope {
-        check_change(call, project)?;
+        check_may_change(call, project)?;
     }
-    let is_null = code_owners.is_none() && params.has(CODE_OWNERS);
-    refuse_if(is_null, || ErrorResponse::not_null(CODE_OWNERS))?;
-    if Protection::named(call, scope.holder(), &name)?.is_some() {
+    let is_null = code_owners.is_none() && params.has(CODE_OWNER_APPROVAL);
+    refuse_if(is_null, || ErrorResponse::null_column(CODE_OWNER_APPROVAL))?;
+    if Protection::find_by_name(call, scope.holder(), &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
@@ -151,9 +151,9 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
         refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, ErrorResponse::forbidden)?;
     }
     if name.trim().is_empty() {
-        plan.complaints.insert(0, "Name can't be blank".to_owned());
+        plan.errors.insert(0, "Name can't be blank".to_owned());
     }
-    plan.check_faults()?;
+    plan.check_errors()?;
     if let GroupOrProject::Project(project) = scope {
         protection::remove_pending(call.db, project.id, &name, call.time_text())?;
     }
@@ -167,14 +167,14 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
         namespace_id: scope.choose(None, Some(scope.id())),
         ..Protection::default()
     };
-    protection.save(call.db, &plan.grants)?;
+    protection.save_with_grants(call.db, &plan.grants)?;
     Ok(protection)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(protection) = Protection::named(call, scope.holder(), &name)? {
+    if let Some(protection) = Protection::find_by_name(call, scope.holder(), &name)? {
         protection.remove(call.db)?;
     }
     protect_branch(call, scope).map(drop)
@@ -184,36 +184,41 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
 /// too.
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
-    let mut body = shown_json(call, scope, &find_named(call, scope)?)?;
+    let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
     let is_ignored = call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE;
-    set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
+    set_if(
+        &mut body,
+        is_ignored && call.params.has(CODE_OWNER_APPROVAL),
+        CODE_OWNER_APPROVAL,
+        false,
+    );
     Answer::ok(&body)
 }
 
 fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let params = &call.params;
     let is_licensed = call.tier() >= AttributeTier::Premium;
-    let lists = ProtectedAction::ALL.map(grants::list_name);
-    let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
+    let lists = ProtectedAction::BRANCH_ACTIONS.map(grants::list_name);
+    let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNER_APPROVAL]);
     let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| is_licensed));
     // 400 for null, and for an empty flag.
     if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
         return Err(ErrorResponse::empty_parameter(name));
     }
-    let changes = grants::read_changes(call, call.tier(), &ProtectedAction::ALL)?;
-    let force_push = params.flag(FORCE_PUSH)?;
-    let code_owners = params.flag(CODE_OWNERS)?;
+    let changes = grants::read_changes(call, call.tier(), &ProtectedAction::BRANCH_ACTIONS)?;
+    let allow_force_push = params.flag(FORCE_PUSH)?;
+    let code_owners = params.flag(CODE_OWNER_APPROVAL)?;
     let mut protection = find_changeable(call, scope)?;
     let plan = GrantPlan::new(call, scope, &protection.grants(call.db)?, &changes)?;
-    plan.check_faults()?;
-    protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
+    plan.check_errors()?;
+    protection.allow_force_push = allow_force_push.unwrap_or(protection.allow_force_push);
     if is_licensed {
-        let is_required = call.service.profile.code_owner_approval_kept
+        let unchanged_approval = call.service.profile.code_owner_approval_kept
             && protection.code_owner_approval_required;
-        protection.code_owner_approval_required = code_owners.unwrap_or(is_required);
+        protection.code_owner_approval_required = code_owners.unwrap_or(unchanged_approval);
     }
     protection.updated_at = call.time_text().to_owned();
-    Ok(protection.save(call.db, &plan.grants)?)
+    Ok(protection.save_with_grants(call.db, &plan.grants)?)
 }
 
 /// Removes a protection. In a group the answer contains the removed one.
@@ -233,16 +238,17 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         return Ok(());
     };
     let defaults = default_protection(call, &project.namespace)?;
-    let level = |list: &str| {
+    let lowest_level = |list: &str| {
         let rows = defaults[list].as_array().into_iter().flatten();
         rows.filter_map(|row| row["access_level"].as_i64()).min().unwrap_or(MAINTAINER)
     };
-    let (push, merge) = (level("allowed_to_push"), level("allowed_to_merge"));
+    let (push_level, merge_level) =
+        (lowest_level("allowed_to_push"), lowest_level("allowed_to_merge"));
     let allow_force_push = defaults[FORCE_PUSH] == true;
-    if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
+    if (push_level, merge_level, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let protections = Protection::all(call, Holder::Project(project.id))?;
+    let protections = Protection::list_in(call, Holder::Project(project.id))?;
     if protections.iter().any(|protection| matches_pattern(&protection.name, branch)) {
         return Ok(());
     }
@@ -251,15 +257,17 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         name: branch.to_owned(),
         // Only the new form of the setting, an object, has this flag.
         allow_force_push: allow_force_push && call.is_at_least(17, 0),
-        code_owner_approval_required: defaults[CODE_OWNERS] == true
+        code_owner_approval_required: defaults[CODE_OWNER_APPROVAL] == true
             && call.tier() >= AttributeTier::Premium,
         updated_at: call.time_text().to_owned(),
         due_at: due_at.map(str::to_owned),
         ..Protection::default()
     };
-    let grants =
-        [Grant::new(ProtectedAction::Push, push), Grant::new(ProtectedAction::Merge, merge)];
-    Ok(new_protection.save(call.db, &grants)?)
+    let grants = [
+        Grant::new(ProtectedAction::Push, push_level),
+        Grant::new(ProtectedAction::Merge, merge_level),
+    ];
+    Ok(new_protection.save_with_grants(call.db, &grants)?)
 }
 
 /// The protection of default branches in a namespace: that of the group, or else that of the service.
@@ -271,21 +279,22 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
         Map::new()
     };
     let name = if call.is_at_least(17, 0) { PROTECTION_DEFAULTS } else { BRANCH_PROTECTION };
-    let set = settings.get(name).filter(|value| !value.is_null() && **value != json!({})).cloned();
-    let value = set.map_or_else(|| instance::read_setting(call, name), Ok)?;
+    let group_value =
+        settings.get(name).filter(|value| !value.is_null() && **value != json!({})).cloned();
+    let value = group_value.map_or_else(|| instance::read_setting(call, name), Ok)?;
     Ok(value.as_i64().map_or(value, default_branches::protection_from_number))
 }
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers
 /// may still push and merge.
 pub(super) fn branch_flags(is_protected: bool, grants: &[Grant]) -> Value {
-    let developers = |action| {
+    let has_developer_grant = |action| {
         let mut grants = grants.iter().filter(|grant| grant.action == action);
         grants.any(|grant| grant.grantee() == Grantee::Level(DEVELOPER))
     };
     json!({
         "protected": is_protected,
-        "developers_can_push": developers(ProtectedAction::Push),
-        "developers_can_merge": developers(ProtectedAction::Merge),
+        "developers_can_push": has_developer_grant(ProtectedAction::Push),
+        "developers_can_merge": has_developer_grant(ProtectedAction::Merge),
     })
 }

@@ -8,11 +8,11 @@ use super::prelude::*;
 pub(super) const COLLECTIONS: &[Collection] = &[PROTECTED_TAGS];
 
 const PROTECTED_TAGS: Collection = Collection {
-    entry: "name",
-    key: "name",
-    required: &["name"],
-    fields: &[RowField::new("name", Form::Text)],
-    is_edited: false,
+    entry_segment: "name",
+    answer_key: "name",
+    required_params: &["name"],
+    fields: &[RowField::new("name", FieldType::Text)],
+    has_update: false,
     scope: |_, call| {
         let project = call.project_with(MAINTAINER)?;
         if call.is_write {
@@ -41,12 +41,12 @@ fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
-        plan.complaints.insert(0, "Name can't be blank".to_owned());
+        plan.errors.insert(0, "Name can't be blank".to_owned());
     }
     if tag.is_taken(&call.stored_rows()?, "name") {
-        plan.complaints.insert(0, "Name has already been taken".to_owned());
+        plan.errors.insert(0, "Name has already been taken".to_owned());
     }
-    plan.check_faults()?;
+    plan.check_errors()?;
     for grant in &mut plan.grants {
         grant.id = next_row_id(call)?;
     }
@@ -54,7 +54,7 @@ fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// The grants of a protected tag, without those for something that no longer exists.
+/// The grants of a protected tag, without those to a user, group or key that no longer exists.
 fn existing_grants(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     let stored_grants: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
     try_filter(stored_grants, |grant| Ok(grants::grantee_name(call, grant.grantee())?.is_some()))
@@ -66,7 +66,7 @@ pub(super) fn covering_grants(
     project: i64,
     name: &str,
 ) -> Result<Vec<Vec<Grant>>> {
-    let mut protected_tags = PROTECTED_TAGS.rows.all(call, Holder::Project(project))?;
+    let mut protected_tags = PROTECTED_TAGS.table.list(call, Holder::Project(project))?;
     protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));
     protected_tags.iter().map(|tag| existing_grants(call, tag)).collect()
 }

@@ -14,9 +14,9 @@ pub(super) const ROUTES: &[Route] = &[
 const PROTECTED_ONLY: &str = "only_mirror_protected_branches";
 const BRANCH_REGEX: &str = "mirror_branch_regex";
 /// A branch pattern and "all protected branches" exclude each other.
-pub(super) const PATTERN_OR_ALL: [&str; 2] = [PROTECTED_ONLY, BRANCH_REGEX];
+pub(super) const BRANCH_SELECTORS: [&str; 2] = [PROTECTED_ONLY, BRANCH_REGEX];
 /// The number of successive failed pulls; answers never show it.
-const FAILURES: &str = "mirror_failures";
+const FAILURE_COUNT: &str = "mirror_failures";
 /// The maximum number of successive failures; with more, the mirror is paused.
 const MAX_FAILURES: u64 = 14;
 /// At least one of these must be sent.
@@ -31,7 +31,7 @@ const MIRROR_PARAMETERS: [&str; 8] = [
     BRANCH_REGEX,
 ];
 
-fn mirror_project(call: &Call<'_>) -> Result<Project> {
+fn licensed_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
     call.require_tier(AttributeTier::Premium)?;
     Ok(project)
@@ -39,7 +39,7 @@ fn mirror_project(call: &Call<'_>) -> Result<Project> {
 
 /// The project, which must be a mirror, and its attributes.
 fn active_mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
-    let project = mirror_project(call)?;
+    let project = licensed_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
     refuse_if(!is_mirror, || ErrorResponse::bad_request_message("The project is not mirrored"))?;
@@ -56,12 +56,12 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 /// until it is enabled again. The answer is the number of the status.
 fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = active_mirror(call)?;
-    let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
-    refuse_if(failures > MAX_FAILURES, || {
+    let failure_count = attributes.get(FAILURE_COUNT).and_then(Value::as_u64).unwrap_or(0);
+    refuse_if(failure_count > MAX_FAILURES, || {
         ErrorResponse::forbidden_message("Mirroring for the project is on pause")
     })?;
     if call.service.profile.import_failure.is_some() {
-        attributes.insert(FAILURES.to_owned(), (failures + 1).into());
+        attributes.insert(FAILURE_COUNT.to_owned(), (failure_count + 1).into());
         project.save_attributes(call.db, &attributes, call.time_text())?;
     }
     Answer::ok(&200)
@@ -93,16 +93,18 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let params = &call.params;
     params.require_any(&MIRROR_PARAMETERS)?;
-    params.refuse_both(PATTERN_OR_ALL)?;
+    params.refuse_both(BRANCH_SELECTORS)?;
     refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
-    let project = mirror_project(call)?;
+    let project = licensed_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
         check_url(call, "unsafe_import_url", &url)?;
         attributes.insert("import_url".to_owned(), mask_credentials(&url).into());
     }
-    let [user, password] = ["auth_user", "auth_password"].map(|name| params.has(name));
-    if let (Some(Value::String(url)), true) = (attributes.get_mut("import_url"), user || password) {
+    let [has_user, has_password] = ["auth_user", "auth_password"].map(|name| params.has(name));
+    if let (Some(Value::String(url)), true) =
+        (attributes.get_mut("import_url"), has_user || has_password)
+    {
         *url = mask_credentials(&url.replacen("://", "://u:p@", 1));
     }
     for (parameter, name) in [
@@ -116,14 +118,14 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     if let Some(pattern) = params.text(BRANCH_REGEX)? {
-        if let Some(refusal) = re2::refusal(&pattern) {
-            return Err(ErrorResponse::model(BRANCH_REGEX, refusal));
+        if let Some(error) = re2::syntax_error(&pattern) {
+            return Err(ErrorResponse::field(BRANCH_REGEX, error));
         }
         attributes.insert(BRANCH_REGEX.to_owned(), pattern.into());
     }
-    check_address(&attributes)?;
-    if params.is_set("enabled")? {
-        attributes.remove(FAILURES);
+    check_mirror_url(&attributes)?;
+    if params.is_true("enabled")? {
+        attributes.remove(FAILURE_COUNT);
     }
     complete(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.time_text())?;
@@ -131,11 +133,11 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// A mirror needs a URL to pull from.
-pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
-    let has_address =
+pub(super) fn check_mirror_url(attributes: &Map<String, Value>) -> Result<()> {
+    let has_url =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(is_mirror && !has_address, || ErrorResponse::model("import_url", "can't be blank"))
+    refuse_if(is_mirror && !has_url, || ErrorResponse::field("import_url", "can't be blank"))
 }
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and
@@ -145,15 +147,15 @@ pub(super) fn complete(
     params: &Params,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
-    if params.is_set(PROTECTED_ONLY)? {
+    if params.is_true(PROTECTED_ONLY)? {
         attributes.insert(BRANCH_REGEX.to_owned(), Value::Null);
     } else if params.text(BRANCH_REGEX)?.is_some() {
         attributes.insert(PROTECTED_ONLY.to_owned(), false.into());
     }
-    let is_changed =
+    let changes_mirror =
         ["enabled", "mirror", "mirror_trigger_builds"].iter().any(|name| params.has(name));
     let has_no_user = !params.has("mirror_user_id") || !call.is_administrator();
-    if let Some(user) = call.caller.as_ref().filter(|_| is_changed && has_no_user) {
+    if let Some(user) = call.caller.as_ref().filter(|_| changes_mirror && has_no_user) {
         attributes.insert("mirror_user_id".to_owned(), user.id.into());
     }
     Ok(())

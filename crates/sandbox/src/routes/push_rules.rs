@@ -10,9 +10,9 @@ const PUSH_RULES: Collection = Collection {
     tier: AttributeTier::Premium,
     is_single: true,
     is_idempotent: true,
-    // For maintainers; in a group other callers get 404.
+    // For maintainers; in a group, other callers get 404.
     scope: |_, call| {
-        let scope = GroupOrProject::from_call_reading_archived(call, [MAINTAINER, 0])?;
+        let scope = GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
@@ -22,8 +22,8 @@ const PUSH_RULES: Collection = Collection {
         refuse_if(rule.id == 0 && find(call)?.is_some(), || {
             let group_text = "Group push rule exists, try updating";
             let text = call.scope.choose("Project push rule exists", group_text);
-            let is_later = call.service.profile.later_errors;
-            if is_later {
+            let has_later_errors = call.service.profile.later_errors;
+            if has_later_errors {
                 ErrorResponse::invalid_record(text)
             } else {
                 ErrorResponse::unprocessable(text)
@@ -31,7 +31,7 @@ const PUSH_RULES: Collection = Collection {
         })
     },
     check_removal: |_, _| Ok(()),
-    rows: Records("push_rules"),
+    table: RecordTable("push_rules"),
     json: |call, rule| Ok(json(call, rule)),
     ..Collection::new("/projects/{id}/push_rule")
 };
@@ -43,7 +43,7 @@ const NULL_WHILE_OFF: [&str; 3] =
 /// The attributes of this release, in the service's order.
 fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
     let edition = call.edition();
-    ATTRIBUTE_TABLE.push_rules.iter().filter(move |row| row.exists_in(edition))
+    ATTRIBUTE_TABLE.push_rules.iter().filter(move |attribute| attribute.exists_in(edition))
 }
 
 /// A push rule as the service shows it; that of a group does not name its group.
@@ -53,12 +53,12 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     if let Some(project) = project {
         body["project_id"] = project.into();
     }
-    for row in attributes(call) {
-        let is_null = project.is_some() && NULL_WHILE_OFF.contains(&row.name);
-        body[row.name] = match rule.settings.get(row.name) {
+    for attribute in attributes(call) {
+        let is_null = project.is_some() && NULL_WHILE_OFF.contains(&attribute.name);
+        body[attribute.name] = match rule.settings.get(attribute.name) {
             Some(Value::Bool(false)) if is_null => Value::Null,
-            Some(stored) => stored.clone(),
-            None => row.preset.clone(),
+            Some(value) => value.clone(),
+            None => attribute.preset.clone(),
         };
     }
     body
@@ -67,52 +67,54 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
 /// Stores the fields in a call, which must have some.
 fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let params = &call.params;
-    params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
-    let mut complaints = Complaints::default();
-    for row in attributes(call).filter(|row| params.has(row.name)) {
-        let name = row.name;
-        let (value, faults): (Value, Vec<String>) = match row.kind {
-            ValueKind::Pattern(longest) => {
+    params.require_any(&attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
+    let mut errors = FieldErrors::default();
+    for attribute in attributes(call).filter(|attribute| params.has(attribute.name)) {
+        let name = attribute.name;
+        let (value, name_errors): (Value, Vec<String>) = match attribute.kind {
+            ValueKind::Pattern(max_length) => {
                 let regex = params.text(name)?;
-                let faults = regex_complaints(call, longest, regex.as_deref().unwrap_or_default());
-                (regex.into(), faults)
+                let regex_errors =
+                    regex_errors_of(call, max_length, regex.as_deref().unwrap_or_default());
+                (regex.into(), regex_errors)
             }
             ValueKind::Number(bounds) => {
                 let size = params.integer(name)?;
-                (size.into(), number_fault(size, bounds.most).into_iter().collect())
+                (size.into(), number_error(size, bounds.most).into_iter().collect())
             }
             _ => (params.flag(name)?.into(), Vec::new()),
         };
-        let needs_value = row.on_null == OnNull::Unsaved && matches!(row.kind, ValueKind::Flag);
-        refuse_if(needs_value && value.is_null(), || ErrorResponse::not_null(name))?;
-        faults.into_iter().for_each(|text| complaints.add(name, text));
+        let needs_value =
+            attribute.on_null == OnNull::Unsaved && matches!(attribute.kind, ValueKind::Flag);
+        refuse_if(needs_value && value.is_null(), || ErrorResponse::null_column(name))?;
+        name_errors.into_iter().for_each(|text| errors.add(name, text));
         rule.set(name, value);
     }
-    complaints.into_result()
+    errors.into_result()
 }
 
-/// The faults of an expression.
-fn regex_complaints(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<String> {
-    let longest = if call.is_at_least(16, 4) { max_length } else { max_length.min(511) };
+/// The errors of a regular expression.
+fn regex_errors_of(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<String> {
+    let release_max_length = if call.is_at_least(16, 4) { max_length } else { max_length.min(511) };
     // Older releases also store invalid ones.
-    let syntax_fault = if call.is_at_least(18, 2) { re2::refusal(regex) } else { None };
-    length_fault(regex, longest).into_iter().chain(syntax_fault).collect()
+    let syntax_error = if call.is_at_least(18, 2) { re2::syntax_error(regex) } else { None };
+    length_error(regex, release_max_length).into_iter().chain(syntax_error).collect()
 }
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
 pub(super) fn copy_group_rule(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
     let is_licensed = call.tier() >= AttributeTier::Premium;
     for group in traversal_ids(&namespace.traversal).rev().filter(|_| is_licensed) {
-        if let Some(rule) = PUSH_RULES.rows.single(call, Holder::Group(group))? {
+        if let Some(rule) = PUSH_RULES.table.find_single(call, Holder::Group(group))? {
             let mut copy = Record { settings: rule.settings, ..Record::new(call.time_text()) };
-            return Ok(PUSH_RULES.rows.save(call, Holder::Project(project), &mut copy)?);
+            return Ok(PUSH_RULES.table.save(call, Holder::Project(project), &mut copy)?);
         }
     }
     Ok(())
 }
 
 fn find(call: &CollectionCall<'_>) -> Result<Option<Record>> {
-    Ok(PUSH_RULES.rows.single(call, call.scope.holder())?)
+    Ok(PUSH_RULES.table.find_single(call, call.scope.holder())?)
 }
 
 /// The answer if there is no rule: 404, but null for a read in a project.

@@ -6,7 +6,7 @@ use matchit::Router;
 use rusqlite::Connection;
 
 use super::prelude::*;
-use super::{COLLECTIONS, NumberedRoute, all_routes, find, router};
+use super::{COLLECTIONS, NumberedRoute, all_routes, build_router, find};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
@@ -25,45 +25,46 @@ fn built_in_collections() -> impl Iterator<Item = &'static Collection> {
 }
 
 /// The collections of projects that a seed may fill, by the end of their paths.
-pub(crate) fn seedable() -> impl Iterator<Item = (&'static str, &'static Collection)> {
+pub(crate) fn seedable_collections() -> impl Iterator<Item = (&'static str, &'static Collection)> {
     built_in_collections()
-        .filter(|collection| !collection.is_document && !collection.is_put)
+        .filter(|collection| !collection.is_document && !collection.is_created_by_put)
         .filter_map(|collection| {
             Some((collection.path.strip_prefix("/projects/{id}/")?, collection))
         })
         .filter(|(name, _)| !name.contains('{') && *name != "access_requests")
 }
 
-/// The collection that a seed calls `name`.
+/// The collection with this name in a seed.
 pub(crate) fn find_seedable(name: &str) -> Option<&'static Collection> {
-    seedable().find(|(found, _)| *found == name).map(|(_, collection)| collection)
+    seedable_collections()
+        .find(|(collection_name, _)| *collection_name == name)
+        .map(|(_, collection)| collection)
 }
 
-/// True if the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, that
-/// can also be written.
+/// True if the sandbox itself has a writable collection at a path, such as `/projects/:id/milestones`.
 pub fn serves(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));
     let entry_path = format!("{path}/1");
     let write_methods = [Method::POST, Method::PUT, Method::PATCH];
-    write_methods
-        .iter()
-        .any(|method| [&path, &entry_path].iter().any(|at| find(None, method, at).is_ok()))
+    write_methods.iter().any(|method| {
+        [&path, &entry_path].iter().any(|tested_path| find(None, method, tested_path).is_ok())
+    })
 }
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
 #[derive(Debug)]
 pub(crate) struct DescribedCollections {
     collections: &'static [Collection],
-    pub(super) table: Router<Vec<NumberedRoute>>,
+    pub(super) route_table: Router<Vec<NumberedRoute>>,
 }
 
 impl DescribedCollections {
-    /// The described collections that the sandbox does not have itself; `None` if there are none.
+    /// Registers the described collections that the sandbox does not have itself; `None` if there are none.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|collection| !serves(&collection.path.replace("{id}", ":id")));
         for collection in &mut collections {
-            collection.rows = Records(
-                format!("told_{}", collection.rows.0.replace('/', "__").replace(['{', '}'], "_"))
+            collection.table = RecordTable(
+                format!("told_{}", collection.table.0.replace('/', "__").replace(['{', '}'], "_"))
                     .leak(),
             );
         }
@@ -71,8 +72,9 @@ impl DescribedCollections {
         let routes: &'static [Route] =
             collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
         let paths = routes.iter().map(|route| (format!("/api/v4{}", route.path), route));
-        let table = router((all_routes().count()..).zip(paths));
-        (!collections.is_empty()).then(|| &*Box::leak(Box::new(Self { collections, table })))
+        let table = build_router((all_routes().count()..).zip(paths));
+        (!collections.is_empty())
+            .then(|| &*Box::leak(Box::new(Self { collections, route_table: table })))
     }
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn create_missing_tables(
 ) -> Result<(), rusqlite::Error> {
     let collections =
         built_in_collections().chain(described.iter().flat_map(|all| all.collections));
-    let tables: BTreeSet<&str> = collections.map(|collection| collection.rows.0).collect();
+    let tables: BTreeSet<&str> = collections.map(|collection| collection.table.0).collect();
     for name in tables {
         db.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {name} (

@@ -11,35 +11,35 @@ use regex::{Captures, Regex};
 use super::instance;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[MIRRORS];
+pub(super) const COLLECTIONS: &[Collection] = &[PUSH_MIRRORS];
 
-const MIRRORS: Collection = Collection {
-    entry: "mirror_id",
-    required: &["url"],
+const PUSH_MIRRORS: Collection = Collection {
+    entry_segment: "mirror_id",
+    required_params: &["url"],
     fields: &[
-        RowField { is_create_only: true, ..RowField::new("url", Form::Text) },
-        RowField { preset: "false", ..RowField::new("enabled", Form::Flag) },
-        RowField { preset: "false", ..RowField::new(PROTECTED_ONLY, Form::Flag) },
-        RowField::new("keep_divergent_refs", Form::Flag),
+        RowField { is_create_only: true, ..RowField::new("url", FieldType::Text) },
+        RowField { preset: "false", ..RowField::new("enabled", FieldType::Flag) },
+        RowField { preset: "false", ..RowField::new(PROTECTED_ONLY, FieldType::Flag) },
+        RowField::new("keep_divergent_refs", FieldType::Flag),
         RowField {
             preset: r#""password""#,
             since: Some(Release::new(16, 10)),
-            ..RowField::new("auth_method", Form::Word(&["password", "ssh_public_key"]))
+            ..RowField::new("auth_method", FieldType::Word(&["password", "ssh_public_key"]))
         },
         RowField {
             tier: AttributeTier::Premium,
             since: Some(REGEX_SINCE),
-            ..RowField::new(BRANCH_REGEX, Form::Text)
+            ..RowField::new(BRANCH_REGEX, FieldType::Text)
         },
     ],
-    extra_members: &[
+    extra_fields: &[
         ("update_status", r#""none""#),
         ("last_update_at", "null"),
         ("last_update_started_at", "null"),
         ("last_successful_update_at", "null"),
         ("last_error", "null"),
     ],
-    scope: |_, call| project(call),
+    scope: |_, call| mirror_scope(call),
     complete,
     json: |call, mirror| Ok(json(call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
@@ -49,11 +49,18 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
         refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
         let mirror =
-            CollectionCall { collection: &MIRRORS, scope: &project(call)?, call }.find()?;
-        refuse_if(!mirror.is_set("enabled"), || ErrorResponse::bad_request_message(DISABLED_TEXT))?;
+            CollectionCall { collection: &PUSH_MIRRORS, scope: &mirror_scope(call)?, call }
+                .find()?;
+        refuse_if(!mirror.is_true("enabled"), || {
+            ErrorResponse::bad_request_message(DISABLED_TEXT)
+        })?;
         Ok(Answer::no_content())
     }),
-    MIRRORS.route(Method::GET, "/projects/{id}/remote_mirrors/{mirror_id}/public_key", PUBLIC_KEY),
+    PUSH_MIRRORS.route(
+        Method::GET,
+        "/projects/{id}/remote_mirrors/{mirror_id}/public_key",
+        PUBLIC_KEY,
+    ),
 ];
 
 const DISABLED_TEXT: &str =
@@ -75,7 +82,7 @@ const BRANCH_REGEX: &str = "mirror_branch_regex";
 const REGEX_SINCE: Release = Release::new(16, 2);
 
 /// The project. A caller without the right gets 401 here, not 403.
-fn project(call: &Call<'_>) -> Result<GroupOrProject> {
+fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     let project = call.project_as(0)?;
     refuse_if(call.level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
     if call.is_write {
@@ -97,19 +104,19 @@ pub(super) fn mask_credentials(text: &str) -> String {
         let pattern = Regex::new("^([^:]*://)([^/?#:]*)(:[^/?#]*)?@");
         pattern.expect("a test masks credentials")
     });
-    let masked_url = CREDENTIALS.replace(text, |found: &Captures<'_>| {
-        let name = if found[2] == *GIT_USER { GIT_USER } else { MASK };
-        let password = found.get(3).map(|_| format!(":{MASK}")).unwrap_or_default();
-        format!("{}{name}{password}@", &found[1])
+    let masked_url = CREDENTIALS.replace(text, |captures: &Captures<'_>| {
+        let name = if captures[2] == *GIT_USER { GIT_USER } else { MASK };
+        let password = captures.get(3).map(|_| format!(":{MASK}")).unwrap_or_default();
+        format!("{}{name}{password}@", &captures[1])
     });
     masked_url.into_owned()
 }
 
-/// Refuses a URL that the service could not call; the complaint names this field.
+/// Refuses a URL that the service could not call; `field` is its name in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
-    match urls::url_refusal(url, &SCHEMES, instance::allowed_reach(call)?) {
-        _ if url.is_empty() => Err(ErrorResponse::model(field, "can't be blank")),
-        Some(refusal) => Err(ErrorResponse::model(field, refusal)),
+    match urls::url_error(url, &SCHEMES, instance::allowed_url_targets(call)?) {
+        _ if url.is_empty() => Err(ErrorResponse::field(field, "can't be blank")),
+        Some(error) => Err(ErrorResponse::field(field, error)),
         None => Ok(()),
     }
 }
@@ -119,21 +126,21 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
 fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED_ONLY] {
-        mirror.set(name, mirror.is_set(name));
+        mirror.set(name, mirror.is_true(name));
     }
     if call.params.has(BRANCH_REGEX)
         && call.release() >= REGEX_SINCE
         && call.tier() >= AttributeTier::Premium
     {
         call.params.refuse_both([PROTECTED_ONLY, BRANCH_REGEX])?;
-        if let Some(refusal) = re2::refusal(mirror.text(BRANCH_REGEX)) {
-            return Err(ErrorResponse::model(BRANCH_REGEX, refusal));
+        if let Some(error) = re2::syntax_error(mirror.text(BRANCH_REGEX)) {
+            return Err(ErrorResponse::field(BRANCH_REGEX, error));
         }
         if !mirror.text(BRANCH_REGEX).is_empty() {
             mirror.set(PROTECTED_ONLY, false);
         }
     }
-    if mirror.is_set(PROTECTED_ONLY) {
+    if mirror.is_true(PROTECTED_ONLY) {
         mirror.set(BRANCH_REGEX, Value::Null);
     }
     Ok(())

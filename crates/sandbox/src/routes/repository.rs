@@ -63,18 +63,18 @@ pub(super) fn create_contents(
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);
-    let file = CommitAction { path: "README.md", content: Some((text.as_bytes(), false)) };
+    let file = CommitEdit { path: "README.md", content: Some((text.as_bytes(), false)) };
     let files = &[file][..usize::from(has_readme)];
     Ok(repository.commit(&branch, new_commit(call, INITIAL_MESSAGE), files)?)
 }
 
-/// Creates a branch, as the default one if there was none. It is not protected.
+/// Creates a branch of a seed, unprotected. The first one becomes the default branch.
 pub(crate) fn add_seed_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     let repository = open_repository(call, project);
     if repository.find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
-    let head = repository.resolve(&default_branch(call, project)?)?;
+    let head = repository.resolve_commit(&default_branch(call, project)?)?;
     if let Some(head) = head {
         return Ok(repository.set_branch(branch, &head.id)?);
     }
@@ -90,8 +90,8 @@ pub(super) fn set_first_branch(call: &Call<'_>, project: &Project, branch: &str)
     Ok(project.save_attributes(call.db, &attributes, call.time_text())?)
 }
 
-/// Moves the repository to a new default branch, which must exist.
-pub(super) fn change_head(
+/// Refuses a new default branch that does not exist.
+pub(super) fn check_new_head(
     call: &Call<'_>,
     project: &Project,
     former_branch: &str,
@@ -100,7 +100,7 @@ pub(super) fn change_head(
     if branch == former_branch || open_repository(call, project).find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
-    Err(ErrorResponse::model(
+    Err(ErrorResponse::field(
         "base",
         format!("Could not change HEAD: branch '{branch}' does not exist"),
     ))
@@ -115,30 +115,34 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
 
 /// True if the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
-    may_act(call, project, branch, &[ProtectedAction::Push])
+    may_perform_any(call, project, branch, &[ProtectedAction::Push])
 }
 
 /// True if the caller may perform one of these actions on a branch. A protected branch needs a grant,
 /// others need the level developer.
-fn may_act(
+fn may_perform_any(
     call: &Call<'_>,
     project: &Project,
     branch: &str,
     actions: &[ProtectedAction],
 ) -> Result<bool> {
-    let Some(granted) = grants_on(call, project, branch)? else {
+    let Some(branch_grants) = list_branch_grants(call, project, branch)? else {
         return Ok(call.level_in(project)? >= DEVELOPER);
     };
-    let granted = granted.iter().filter(|grant| actions.contains(&grant.action));
-    grants::is_granted(call, project, granted)
+    let matching_grants = branch_grants.iter().filter(|grant| actions.contains(&grant.action));
+    grants::is_granted_to_caller(call, project, matching_grants)
 }
 
-/// The grants of everything that protects a branch; `None` if nothing does.
-fn grants_on(call: &Call<'_>, project: &Project, branch: &str) -> Result<Option<Vec<Grant>>> {
-    let covering = Protection::list_covering(call, project, branch)?;
-    let grants = covering.iter().map(|protection| protection.grants(call.db));
+/// The grants of all protections that cover a branch; `None` if it is not protected.
+fn list_branch_grants(
+    call: &Call<'_>,
+    project: &Project,
+    branch: &str,
+) -> Result<Option<Vec<Grant>>> {
+    let protections = Protection::list_covering(call, project, branch)?;
+    let grants = protections.iter().map(|protection| protection.grants(call.db));
     let grants = grants.collect::<Result<Vec<_>, _>>()?.concat();
-    Ok((!covering.is_empty()).then_some(grants))
+    Ok((!protections.is_empty()).then_some(grants))
 }
 
 /// A commit as the service shows it.
@@ -162,8 +166,8 @@ fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
 }
 
 /// A branch as the service shows it.
-fn json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Value> {
-    let grants = grants_on(call, project, &branch.name)?;
+fn branch_json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Value> {
+    let grants = list_branch_grants(call, project, &branch.name)?;
     let mut body = protected_branches::branch_flags(grants.is_some(), &grants.unwrap_or_default());
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
@@ -182,14 +186,14 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let pattern = pattern.map_err(|_| ErrorResponse::invalid("regex"))?;
     let mut branches = open_repository(call, &project).list_refs(BRANCHES)?;
     branches.retain(|branch| {
-        is_found(&branch.name, &search)
+        matches_search(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
     });
-    page::list_objects(call, &branches, |branch| json(call, &project, branch))
+    page::list_objects(call, &branches, |branch| branch_json(call, &project, branch))
 }
 
 /// True if a name contains a search text; `^` at its start and `$` at its end anchor it there.
-fn is_found(name: &str, search: &str) -> bool {
+fn matches_search(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
     match (search.strip_prefix('^'), search.strip_suffix('$')) {
@@ -201,22 +205,26 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn show(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = readable_project(call)?;
-    let found = requested(call, &project, kind)?;
-    Answer::ok(&ref_json(call, &project, kind, &found)?)
+    let git_ref = find_requested_ref(call, &project, kind)?;
+    Answer::ok(&ref_json(call, &project, kind, &git_ref)?)
 }
 
 fn ref_json(call: &Call<'_>, project: &Project, kind: RefKind, git_ref: &GitRef) -> Result<Value> {
-    if kind == TAGS { tag_json(call, project, git_ref) } else { json(call, project, git_ref) }
+    if kind == TAGS {
+        tag_json(call, project, git_ref)
+    } else {
+        branch_json(call, project, git_ref)
+    }
 }
 
 /// The branch or tag in the path.
-fn requested(call: &Call<'_>, project: &Project, kind: RefKind) -> Result<GitRef> {
-    find(call, project, kind, call.segment(kind.key))
+fn find_requested_ref(call: &Call<'_>, project: &Project, kind: RefKind) -> Result<GitRef> {
+    find_ref(call, project, kind, call.segment(kind.key))
 }
 
-fn find(call: &Call<'_>, project: &Project, kind: RefKind, name: &str) -> Result<GitRef> {
-    let found = open_repository(call, project).find(kind, name)?;
-    found.ok_or_else(|| ErrorResponse::not_found(kind.noun))
+fn find_ref(call: &Call<'_>, project: &Project, kind: RefKind, name: &str) -> Result<GitRef> {
+    let git_ref = open_repository(call, project).find(kind, name)?;
+    git_ref.ok_or_else(|| ErrorResponse::not_found(kind.noun))
 }
 
 fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
@@ -225,7 +233,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let name = call.params.text(kind.key)?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = if kind == TAGS { call.params.text("message")? } else { None };
-    let [invalid, taken, missing, protected] = if kind == TAGS {
+    let [invalid_text, taken_text, missing_text, protected_text] = if kind == TAGS {
         [
             "Tag name invalid".to_owned(),
             format!("Tag {name} already exists"),
@@ -242,21 +250,22 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
             ),
         ]
     };
-    refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message(invalid))?;
+    refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message(invalid_text))?;
     let repository = open_repository(call, &project);
     refuse_if(repository.find(kind, &name)?.is_some(), || {
-        ErrorResponse::bad_request_message(taken)
+        ErrorResponse::bad_request_message(taken_text)
     })?;
     let commit = repository
-        .resolve(&reference)?
-        .ok_or_else(|| ErrorResponse::bad_request_message(missing))?;
+        .resolve_commit(&reference)?
+        .ok_or_else(|| ErrorResponse::bad_request_message(missing_text))?;
     let may_create = if kind == TAGS {
         let protections = covering_grants(call, project.id, &name)?;
-        protections.is_empty() || grants::is_granted(call, &project, protections.iter().flatten())?
+        protections.is_empty()
+            || grants::is_granted_to_caller(call, &project, protections.iter().flatten())?
     } else {
-        may_act(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
+        may_perform_any(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
     };
-    refuse_if(!may_create, || ErrorResponse::bad_request_message(protected))?;
+    refuse_if(!may_create, || ErrorResponse::bad_request_message(protected_text))?;
     match kind {
         TAGS => {
             repository.add_tag(
@@ -268,24 +277,24 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         }
         _ => repository.set_branch(&name, &commit.id)?,
     }
-    let created = find(call, &project, kind, &name)?;
-    Answer::created(&ref_json(call, &project, kind, &created)?)
+    let created_ref = find_ref(call, &project, kind, &name)?;
+    Answer::created(&ref_json(call, &project, kind, &created_ref)?)
 }
 
 /// Removes a branch, but not the default one, or a tag; a protected one only for maintainers.
 fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    let found = requested(call, &project, kind)?;
-    call.check_unmodified(&found.commit.created_at)?;
-    if kind == BRANCHES && found.name == default_branch(call, &project)? {
+    let git_ref = find_requested_ref(call, &project, kind)?;
+    call.check_unmodified(&git_ref.commit.created_at)?;
+    if kind == BRANCHES && git_ref.name == default_branch(call, &project)? {
         return Err(ErrorResponse::message(
             StatusCode::METHOD_NOT_ALLOWED,
             "Cannot remove HEAD branch",
         ));
     }
     let is_protected = match kind {
-        TAGS => !covering_grants(call, project.id, &found.name)?.is_empty(),
-        _ => !Protection::list_covering(call, &project, &found.name)?.is_empty(),
+        TAGS => !covering_grants(call, project.id, &git_ref.name)?.is_empty(),
+        _ => !Protection::list_covering(call, &project, &git_ref.name)?.is_empty(),
     };
     refuse_if(is_protected && call.level_in(&project)? < MAINTAINER, || {
         ErrorResponse::bad_request_message(format!(
@@ -295,7 +304,7 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
             kind.noun.to_lowercase()
         ))
     })?;
-    open_repository(call, &project).remove(kind, &found.name)?;
+    open_repository(call, &project).remove(kind, &git_ref.name)?;
     Ok(Answer::no_content())
 }
 
@@ -303,8 +312,9 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 /// protected branch only the flags in the call change.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = requested(call, &project, BRANCHES)?;
-    let stored_protection = Protection::named(call, Holder::Project(project.id), &branch.name)?;
+    let branch = find_requested_ref(call, &project, BRANCHES)?;
+    let stored_protection =
+        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?;
     let preset = stored_protection.is_none().then_some(false);
     let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
@@ -323,18 +333,20 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
             grants.push(Grant::new(action, level));
         }
     }
-    protection.save(call.db, &grants)?;
-    Answer::ok(&json(call, &project, &branch)?)
+    protection.save_with_grants(call.db, &grants)?;
+    Answer::ok(&branch_json(call, &project, &branch)?)
 }
 
 /// Removes the protection with the name of a branch, if there is one.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = requested(call, &project, BRANCHES)?;
-    if let Some(protection) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
+    let branch = find_requested_ref(call, &project, BRANCHES)?;
+    if let Some(protection) =
+        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?
+    {
         protection.remove(call.db)?;
     }
-    Answer::ok(&json(call, &project, &branch)?)
+    Answer::ok(&branch_json(call, &project, &branch)?)
 }
 
 /// A tag as the service shows it.
@@ -353,10 +365,14 @@ fn tag_json(call: &Call<'_>, project: &Project, tag: &GitRef) -> Result<Value> {
 fn list_tags(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
-    let is_by_name =
-        call.params.allowed_text("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
-    let is_ascending =
-        call.params.allowed_text("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
+    let is_by_name = call
+        .params
+        .allowed_text("order_by", &["name", "updated"])?
+        .is_some_and(|order| order == "name");
+    let is_ascending = call
+        .params
+        .allowed_text("sort", &["asc", "desc"])?
+        .is_some_and(|direction| direction == "asc");
     let mut tags = open_repository(call, &project).list_refs(TAGS)?;
     if !is_by_name {
         tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
@@ -364,6 +380,6 @@ fn list_tags(call: &Call<'_>) -> Result<Answer> {
     if !is_ascending {
         tags.reverse();
     }
-    tags.retain(|tag| is_found(&tag.name, &search));
+    tags.retain(|tag| matches_search(&tag.name, &search));
     page::list_objects(call, &tags, |tag| tag_json(call, &project, tag))
 }

@@ -1,9 +1,9 @@
 //! Plain collections: an entry is one row of a table, and all collections share the same functions.
 //! A [`Collection`] describes the differences.
 //!
-//! The sandbox's own collections follow the real service. The caller of [`start`](crate::start) may describe
-//! further ones ([`SandboxConfig::collections`](crate::SandboxConfig::collections)); their description is all
-//! that the sandbox has about them.
+//! The sandbox's own collections follow the real service. The caller of [`start`](crate::start) can add
+//! others ([`SandboxConfig::collections`](crate::SandboxConfig::collections)), which follow only their
+//! description.
 //!
 //! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
@@ -19,10 +19,10 @@ pub struct Collection {
     /// Its path, with `{id}` for the project or group.
     pub path: &'static str,
     /// The name of the path segment that identifies an entry.
-    pub entry: &'static str,
-    /// The name of that segment in answers: `id`, a field, or another name for the id.
-    pub key: &'static str,
-    /// The level needed to read, where `scope` checks it.
+    pub entry_segment: &'static str,
+    /// The key of that identifier in answers: `id`, a field, or another name for the id.
+    pub answer_key: &'static str,
+    /// The level needed to read, unless `scope` ignores it.
     pub read_level: i64,
     /// The level needed to write.
     pub write_level: i64,
@@ -31,51 +31,50 @@ pub struct Collection {
     /// The first release with this collection.
     pub since: Option<Release>,
     /// The fields that a create needs.
-    pub required: &'static [&'static str],
+    pub required_params: &'static [&'static str],
     /// The fields whose values must be unique.
-    pub unique: &'static [&'static str],
+    pub unique_fields: &'static [&'static str],
     /// The fields.
     pub fields: &'static [RowField],
     /// For a collection below the entries of another one: the path parameter for the id of the parent.
     pub parent_parameter: &'static str,
     /// The field of the parent that contains the list, if there is no list request.
     pub parent_field: &'static str,
-    /// Further members in answers, as JSON.
-    pub extra_members: &'static [(&'static str, &'static str)],
+    /// Additional fields in answers, with their values as JSON.
+    pub extra_fields: &'static [(&'static str, &'static str)],
     /// True if a single entry can be read.
-    pub is_shown: bool,
+    pub has_show: bool,
     /// True if entries can be edited.
-    pub is_edited: bool,
+    pub has_update: bool,
     /// True if an edit is a PATCH.
-    pub is_patched: bool,
+    pub is_updated_by_patch: bool,
     /// True if one answer has the whole list.
     pub is_unpaged: bool,
     /// True if it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
-    /// True if it has at most one entry, which has no name in its path.
+    /// True if it has at most one entry, whose path is that of the collection.
     pub is_single: bool,
     /// True if an edit answers 204.
-    pub is_silent: bool,
+    pub updates_silently: bool,
     /// True if an edit creates a missing entry with the name in its path; nothing else creates one.
-    pub is_put: bool,
+    pub is_created_by_put: bool,
     /// True if no request creates or removes an entry.
     pub is_fixed_set: bool,
     /// True if removing an entry that does not exist succeeds in a project, except in one dialect.
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
-    pub(super) rows: Records,
+    pub(super) table: RecordTable,
     /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
     pub(super) limit: Option<EntryLimit>,
-    /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
+    /// Sets of features of the project: while all features of one set are disabled, everything is 403.
     pub(super) required_features: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
-    /// Entries of other places shown here, each with `inherited`.
+    /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
     pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
-    /// A further step of a write: it completes a row that has the fields of the call, before the row
-    /// is stored.
+    /// Completes and validates a row that has the fields of the call, before it is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
     pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
@@ -107,42 +106,42 @@ impl Collection {
         let holder_prefix = if is_project_path { "/projects/{id}/" } else { "/groups/{id}/" };
         Self {
             path,
-            entry: "entry",
-            key: "id",
+            entry_segment: "entry",
+            answer_key: "id",
             read_level: REPORTER,
             write_level: MAINTAINER,
             tier: AttributeTier::Free,
             since: None,
-            required: &[],
-            unique: &[],
+            required_params: &[],
+            unique_fields: &[],
             fields: &[],
             parent_parameter: "",
             parent_field: "",
-            extra_members: &[],
-            is_shown: true,
-            is_edited: true,
-            is_patched: false,
+            extra_fields: &[],
+            has_show: true,
+            has_update: true,
+            is_updated_by_patch: false,
             is_unpaged: false,
             is_document: false,
             is_single: false,
-            is_silent: false,
-            is_put: false,
+            updates_silently: false,
+            is_created_by_put: false,
             is_fixed_set: false,
             is_idempotent: false,
-            rows: Records(path.split_at(holder_prefix.len()).1),
+            table: RecordTable(path.split_at(holder_prefix.len()).1),
             limit: None,
             required_features: &[],
             scope: |collection, call| {
                 let level =
                     if call.is_write { collection.write_level } else { collection.read_level };
-                GroupOrProject::from_call_reading_archived(call, [level; 2])
+                GroupOrProject::from_call_allowing_archived_reads(call, [level; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
             complete: |call, row| call.check_unique(row),
             filter: |_, _| Ok(()),
             check_removal: |call, row| call.check_unmodified(&row.updated_at),
-            remove: |call, row| Ok(call.collection.rows.remove(call, row)?),
+            remove: |call, row| Ok(call.collection.table.remove(call, row)?),
             find: |call| call.find_in(call.stored_rows()?),
             not_found: ErrorResponse::no_record,
             json: |call, row| call.json_with_names(row),
@@ -150,23 +149,23 @@ impl Collection {
     }
 
     pub(super) fn routes(&'static self) -> impl Iterator<Item = Route> {
-        let is_list = !self.is_document;
-        let entry_path = if is_list && !self.is_single {
-            format!("{}/{{{}}}", self.path, self.entry).leak()
+        let has_entries = !self.is_document;
+        let entry_path = if has_entries && !self.is_single {
+            format!("{}/{{{}}}", self.path, self.entry_segment).leak()
         } else {
             self.path
         };
-        let has_list = is_list && !self.is_single && self.parent_field.is_empty();
-        let is_removed = is_list && !self.is_fixed_set;
-        let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
+        let has_list = has_entries && !self.is_single && self.parent_field.is_empty();
+        let has_remove = has_entries && !self.is_fixed_set;
+        let update_method = if self.is_updated_by_patch { Method::PATCH } else { Method::PUT };
         let operations = [
             (has_list, Method::GET, self.path, Verb::List),
-            (is_removed && !self.is_put, Method::POST, self.path, Verb::Create),
-            (self.is_shown, Method::GET, entry_path, Verb::Show),
-            (self.is_edited, edit, entry_path, Verb::Update),
-            (is_removed, Method::DELETE, entry_path, Verb::Remove),
+            (has_remove && !self.is_created_by_put, Method::POST, self.path, Verb::Create),
+            (self.has_show, Method::GET, entry_path, Verb::Show),
+            (self.has_update, update_method, entry_path, Verb::Update),
+            (has_remove, Method::DELETE, entry_path, Verb::Remove),
         ];
-        let operations = operations.into_iter().filter(|(is_there, ..)| *is_there);
+        let operations = operations.into_iter().filter(|(exists, ..)| *exists);
         operations.map(|(_, method, path, verb)| self.route(method, path, verb))
     }
 
@@ -191,29 +190,31 @@ impl Collection {
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
         let scope = (self.scope)(self, call)?;
         if let GroupOrProject::Project(project) = &scope {
-            let is_closed =
-                try_any(self.required_features, |set| call.are_features_off(project, set))?;
-            refuse_if(is_closed, ErrorResponse::forbidden)?;
+            let are_features_disabled = try_any(self.required_features, |features| {
+                call.are_features_off(project, features)
+            })?;
+            refuse_if(are_features_disabled, ErrorResponse::forbidden)?;
         }
         call.require_tier(self.tier).map(|()| scope)
     }
 
     /// True if it is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
-        let remainder = self.path.strip_prefix(other.path);
-        !self.parent_parameter.is_empty() && remainder.is_some_and(|rest| rest.starts_with("/{"))
+        let path_suffix = self.path.strip_prefix(other.path);
+        !self.parent_parameter.is_empty()
+            && path_suffix.is_some_and(|suffix| suffix.starts_with("/{"))
     }
 
     /// The parameter that names an entry of a seed.
     pub(crate) fn seed_key(&self) -> Option<&'static str> {
-        self.key_field().map(|field| field.name).or_else(|| self.required.first().copied())
+        self.key_field().map(|field| field.name).or_else(|| self.required_params.first().copied())
     }
 
     /// The field in the path of an entry.
     fn key_field(&self) -> Option<&RowField> {
-        self.fields.iter().find(|field| match field.form {
-            Form::Named(_) => field.name == self.key,
-            _ => field.answer_name == self.key,
+        self.fields.iter().find(|field| match field.field_type {
+            FieldType::Named(_) => field.name == self.answer_key,
+            _ => field.answer_name == self.answer_key,
         })
     }
 }
@@ -269,7 +270,7 @@ impl<'a> CollectionCall<'a> {
                 Answer::ok(&body)
             }
             Verb::Create => {
-                self.params.require(self.collection.required)?;
+                self.params.require(self.collection.required_params)?;
                 let mut row = Record::new(self.time_text());
                 self.save(&mut row)?;
                 self.check_count()?;
@@ -277,16 +278,18 @@ impl<'a> CollectionCall<'a> {
             }
             Verb::Update => {
                 let mut row = match self.find() {
-                    Err(_) if self.collection.is_put => self.new_row()?,
+                    Err(_) if self.collection.is_created_by_put => self.new_row()?,
                     found => found?,
                 };
                 self.save(&mut row)?;
-                let is_silent = self.collection.is_silent;
+                let is_silent = self.collection.updates_silently;
                 if is_silent { Ok(Answer::no_content()) } else { Answer::ok(&self.json(&row)?) }
             }
             Verb::Remove => {
                 let mut row = match self.find() {
-                    Err(failure) if self.can_be_absent(&failure) => return Ok(Answer::no_content()),
+                    Err(failure) if self.is_removal_idempotent(&failure) => {
+                        return Ok(Answer::no_content());
+                    }
                     found => found?,
                 };
                 (self.collection.check_removal)(self, &row)?;
@@ -307,7 +310,7 @@ impl<'a> CollectionCall<'a> {
             return Ok(());
         };
         let limit = self.scope.choose(project_limit, group_limit);
-        refuse_if(self.collection.rows.count(self, self.scope.holder())? > limit, || {
+        refuse_if(self.collection.table.count(self, self.scope.holder())? > limit, || {
             refusal(format!(
                 "Maximum number of {} {noun} ({limit}) exceeded",
                 self.scope.type_name()
@@ -316,7 +319,7 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// True if removing an entry that does not exist succeeds.
-    fn can_be_absent(&self, failure: &ErrorResponse) -> bool {
+    fn is_removal_idempotent(&self, failure: &ErrorResponse) -> bool {
         self.collection.is_idempotent
             && failure.status == StatusCode::NOT_FOUND
             && matches!(self.scope, GroupOrProject::Project(_))
@@ -331,30 +334,29 @@ impl<'a> CollectionCall<'a> {
         };
         let id = self.segment_id(self.collection.parent_parameter)?;
         parent
-            .rows
+            .table
             .find(self, self.scope.holder(), id)?
             .map(drop)
             .ok_or_else(ErrorResponse::no_record)
     }
 
-    /// The place's own rows; for a collection with parents, those of the parent in the path.
+    /// The stored rows of the project or group; in a nested collection, those of the parent in the path.
     pub(super) fn stored_rows(&self) -> Result<Vec<Record>> {
-        let Collection { parent_parameter: below, rows, .. } = *self.collection;
-        let rows = rows.all(self, self.scope.holder())?;
-        let mut rows = try_filter(rows, |row| self.target_exists(row))?;
-        if !below.is_empty() {
-            let parent_id = Value::from(self.segment_id(below)?);
-            rows.retain(|row| row.value(below) == parent_id);
+        let Collection { parent_parameter, table, .. } = *self.collection;
+        let rows = table.list(self, self.scope.holder())?;
+        let mut rows = try_filter(rows, |row| self.has_existing_target(row))?;
+        if !parent_parameter.is_empty() {
+            let parent_id = Value::from(self.segment_id(parent_parameter)?);
+            rows.retain(|row| row.value(parent_parameter) == parent_id);
         }
         Ok(rows)
     }
 
-    /// False if an object identifies the row and this object no longer exists. Such a row counts as
-    /// removed.
-    pub(super) fn target_exists(&self, row: &Record) -> Result<bool> {
+    /// False if the row is identified by an object that no longer exists. Such a row counts as removed.
+    pub(super) fn has_existing_target(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
-            Some(RowField { form: Form::Named(kind), name, .. }) => {
-                !kind.shown_name(self, &row.value(name))?.is_null()
+            Some(RowField { field_type: FieldType::Named(referenced_type), name, .. }) => {
+                !referenced_type.find_name(self, &row.value(name))?.is_null()
             }
             _ => true,
         })
@@ -364,8 +366,8 @@ impl<'a> CollectionCall<'a> {
     pub(super) fn store_params(&self, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
         for field in self.collection.fields.iter().filter(|field| is_new || !field.is_create_only) {
-            if field.is_sent(self, is_new) {
-                row.set(field.name, field.sent_value(self, row.settings.get(field.name))?);
+            if field.is_in_call(self, is_new) {
+                row.set(field.name, field.read_value(self, row.settings.get(field.name))?);
             } else if field.is_reset_by_edit || (is_new && field.preset != "null") {
                 row.set(field.name, field.preset());
             }
@@ -373,13 +375,13 @@ impl<'a> CollectionCall<'a> {
         Ok(())
     }
 
-    /// A row with its fields as answers show it, with names in place of ids.
+    /// A row with its fields as answers show them: names instead of ids.
     fn json_with_names(&self, row: &Record) -> Result<Value> {
-        let (mut body, key) = (self.plain_json(row), self.collection.key);
+        let (mut body, key) = (self.plain_json(row), self.collection.answer_key);
         for field in self.collection.fields {
-            if let Form::Named(kind) = field.form {
+            if let FieldType::Named(referenced_type) = field.field_type {
                 let id = row.value(field.name);
-                body[field.answer_name] = kind.shown_name(self, &id)?;
+                body[field.answer_name] = referenced_type.find_name(self, &id)?;
                 set_if(&mut body, field.name == key, key, id);
             }
         }
@@ -388,16 +390,16 @@ impl<'a> CollectionCall<'a> {
 
     /// A row with its fields.
     pub(super) fn plain_json(&self, row: &Record) -> Value {
-        let Collection { key, fields, extra_members: shows, .. } = *self.collection;
+        let Collection { answer_key, fields, extra_fields, .. } = *self.collection;
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());
-        let id = if key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
-        body.insert(key.to_owned(), id);
+        let id = if answer_key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
+        body.insert(answer_key.to_owned(), id);
         for field in fields.iter().filter(|f| !f.answer_name.is_empty() && f.exists(self)) {
             let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
             body.insert(field.answer_name.to_owned(), value);
         }
-        for (name, json) in shows {
+        for (name, json) in extra_fields {
             body.insert((*name).to_owned(), serde_json::from_str(json).unwrap_or_default());
         }
         body.insert("created_at".to_owned(), row.created_at.clone().into());
@@ -412,10 +414,13 @@ impl<'a> CollectionCall<'a> {
 
     /// A new row with the name in the path.
     fn new_row(&self) -> Result<Record> {
-        let Collection { required, key, entry, .. } = *self.collection;
-        self.params.require(required)?;
+        let Collection { required_params, answer_key, entry_segment, .. } = *self.collection;
+        self.params.require(required_params)?;
         let mut row = Record::new(self.time_text());
-        row.set(self.collection.key_field().map_or(key, |field| field.name), self.segment(entry));
+        row.set(
+            self.collection.key_field().map_or(answer_key, |field| field.name),
+            self.segment(entry_segment),
+        );
         Ok(row)
     }
 
@@ -423,14 +428,14 @@ impl<'a> CollectionCall<'a> {
         if self.collection.is_document {
             return Ok(rows.pop().unwrap_or_else(|| Record::new(self.time_text())));
         }
-        let name = self.segment(self.collection.entry);
+        let name = self.segment(self.collection.entry_segment);
         let matching_row = match self.collection.key_field() {
             Some(field) => rows.into_iter().find(|row| match row.value(field.name) {
                 Value::String(value) => value == name,
                 value => value.as_i64().is_some_and(|id| name.parse() == Ok(id)),
             }),
             None => {
-                let id = self.segment_id(self.collection.entry)?;
+                let id = self.segment_id(self.collection.entry_segment)?;
                 rows.into_iter().find(|row| row.id == id)
             }
         };
@@ -469,18 +474,18 @@ impl<'a> CollectionCall<'a> {
 
     /// Stores a row without completing it.
     pub(super) fn store(&self, row: &mut Record) -> Result<()> {
-        Ok(self.collection.rows.save(self, self.scope.holder(), row)?)
+        Ok(self.collection.table.save(self, self.scope.holder(), row)?)
     }
 
     pub(super) fn check_unique(&self, row: &Record) -> Result<()> {
-        let Some(first_field) = self.collection.unique.first() else { return Ok(()) };
+        let Some(first_field) = self.collection.unique_fields.first() else { return Ok(()) };
         let mut equal_rows = self.stored_rows()?;
         equal_rows.retain(|other| other.id != row.id);
-        for name in self.collection.unique {
+        for name in self.collection.unique_fields {
             equal_rows.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
         refuse_if(!equal_rows.is_empty(), || {
-            ErrorResponse::model(first_field, "has already been taken")
+            ErrorResponse::field(first_field, "has already been taken")
         })
     }
 }

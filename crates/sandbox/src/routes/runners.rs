@@ -5,18 +5,18 @@ use super::prelude::*;
 pub(super) const ROUTES: &[Route] = &[
     get("/runners", list_managed),
     get("/runners/all", list_all),
-    get("/projects/{id}/runners", list),
+    get("/projects/{id}/runners", list_project_runners),
     post("/projects/{id}/runners", assign),
     delete("/projects/{id}/runners/{runner_id}", unassign),
 ];
 
-const TYPES: [&str; 3] = ["instance_type", "group_type", "project_type"];
+const RUNNER_TYPES: [&str; 3] = ["instance_type", "group_type", "project_type"];
 
 /// A runner.
 pub(crate) struct Runner {
     id: i64,
     pub(crate) description: Option<String>,
-    /// One of [`TYPES`].
+    /// One of [`RUNNER_TYPES`].
     runner_type: String,
     pub(crate) locked: bool,
     pub(crate) group_id: Option<i64>,
@@ -34,13 +34,13 @@ impl Runner {
         projects: &[i64],
     ) -> Result<()> {
         let runner_type = match (group_id, projects) {
-            (Some(_), _) => TYPES[1],
-            (None, []) => TYPES[0],
-            (None, _) => TYPES[2],
+            (Some(_), _) => RUNNER_TYPES[1],
+            (None, []) => RUNNER_TYPES[0],
+            (None, _) => RUNNER_TYPES[2],
         };
         let runner_type = runner_type.to_owned();
         let mut new_runner = Self { id: 0, description, runner_type, locked, group_id };
-        new_runner.id = new_runner.put(call.db)?;
+        new_runner.id = new_runner.upsert(call.db)?;
         projects.iter().try_for_each(|project| new_runner.assign(call, *project))
     }
 
@@ -57,9 +57,9 @@ impl Runner {
         )
     }
 
-    /// True if the caller maintains a project that has it, or owns its group. The rights of
+    /// True if the caller maintains a project with this runner, or owns its group. The rights of
     /// administrators do not count.
-    fn is_managed(&self, call: &Call<'_>) -> Result<bool> {
+    fn is_managed_by_caller(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
         let is_maintained =
             try_any(self.projects(call)?, |id| match Project::by_id(call.db, id)? {
@@ -69,18 +69,18 @@ impl Runner {
         if is_maintained {
             return Ok(true);
         }
-        Ok(match Namespace::by_any(call.db, self.group_id)? {
+        Ok(match Namespace::by_optional_id(call.db, self.group_id)? {
             Some(group) => call.memberships()?.level_in_namespace(&group.traversal) >= OWNER,
             None => false,
         })
     }
 
     fn json(&self) -> Value {
-        let mut body = self.members("id description runner_type");
-        body["is_shared"] = (self.runner_type == TYPES[0]).into();
+        let mut body = self.json_columns("id description runner_type");
+        body["is_shared"] = (self.runner_type == RUNNER_TYPES[0]).into();
         let idle_status =
             json!({"active": true, "paused": false, "online": false, "status": "never_contacted"});
-        add_members(&mut body, idle_status);
+        add_fields(&mut body, idle_status);
         body
     }
 }
@@ -91,14 +91,17 @@ fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
 
 /// Answers the `runners` of the requested type.
 fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
-    if let Some(runner_type) = call.params.allowed_text("type", &TYPES)? {
+    if let Some(runner_type) = call.params.allowed_text("type", &RUNNER_TYPES)? {
         runners.retain(|runner| runner.runner_type == runner_type);
     }
     page::list(call, runners.iter().map(Runner::json))
 }
 
 fn list_managed(call: &Call<'_>) -> Result<Answer> {
-    answer_runners(call, try_filter(all_runners(call)?, |runner| runner.is_managed(call))?)
+    answer_runners(
+        call,
+        try_filter(all_runners(call)?, |runner| runner.is_managed_by_caller(call))?,
+    )
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
@@ -107,12 +110,12 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The project's own runners, and those of its groups and of the instance.
-fn list(call: &Call<'_>) -> Result<Answer> {
+fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
     let group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let runners = try_filter(all_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| group_ids.contains(&group))
-            || runner.runner_type == TYPES[0]
+            || runner.runner_type == RUNNER_TYPES[0]
             || runner.projects(call)?.contains(&project.id))
     })?;
     answer_runners(call, runners)
@@ -126,13 +129,16 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     refuse_if(runner.group_id.is_some(), || {
         ErrorResponse::forbidden_message("Runner is a group runner")
     })?;
-    refuse_if(runner.runner_type == TYPES[0], || {
+    refuse_if(runner.runner_type == RUNNER_TYPES[0], || {
         ErrorResponse::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
     refuse_if(runner.locked && !call.is_administrator(), || {
         ErrorResponse::forbidden_message("Runner is locked")
     })?;
-    refuse_if(!call.is_administrator() && !runner.is_managed(call)?, ErrorResponse::forbidden)?;
+    refuse_if(
+        !call.is_administrator() && !runner.is_managed_by_caller(call)?,
+        ErrorResponse::forbidden,
+    )?;
     refuse_if(runner.projects(call)?.contains(&project), || {
         ErrorResponse::bad_request_message(
             "Validation failed: Runner projects runner has already been taken - runner_error",
@@ -150,9 +156,8 @@ fn unassign(call: &Call<'_>) -> Result<Answer> {
     let runner = runner.filter(|_| projects.contains(&project));
     let runner = runner.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
     refuse_if(projects.first() == Some(&project), || {
-        let words =
-            "You cannot unassign a runner from the owner project. Delete the runner instead";
-        ErrorResponse::forbidden_message(words)
+        let text = "You cannot unassign a runner from the owner project. Delete the runner instead";
+        ErrorResponse::forbidden_message(text)
     })?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
     call.execute(sql, [runner.id, project])?;

@@ -1,5 +1,5 @@
-//! Groups invited to a project or to another group, in both directions, and members copied from
-//! another project (reference 2, 4.4).
+//! Shares: groups that are invited to a project or to another group, listed from both sides. Also copies the
+//! members of another project (reference 2, 4.4).
 
 use rusqlite::Row;
 
@@ -7,26 +7,26 @@ use super::prelude::*;
 use super::{actions, group_settings, groups, member_roles};
 
 pub(super) const ROUTES: &[Route] = &[
-    post("/projects/{id}/share", share),
+    post("/projects/{id}/share", share_project),
     post("/groups/{id}/share", share_group),
     delete("/{holder}/share/{group_id}", unshare),
     post("/projects/{id}/import_project_members/{project_id}", import_members),
-    get("/groups/{id}/groups/shared", list_inviting),
-    get("/{holder}/invited_groups", list_invited),
-    get("/projects/{id}/share_locations", list_invitable),
+    get("/groups/{id}/groups/shared", list_inviting_groups),
+    get("/{holder}/invited_groups", list_invited_groups),
+    get("/projects/{id}/share_locations", list_invitable_groups),
 ];
 
 /// The invitations of a project or group that the caller sees, as answers list them.
-pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
-    let (column, id) = holder.key();
+pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
+    let (column, id) = holder.column_and_id();
     let clauses = format!(
         "JOIN shares s ON s.invited_id = n.id
          WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2) ORDER BY s.id"
     );
     let columns = "s.access_level, s.expires_at, s.member_role_id";
     let values = params![id, call.today()];
-    let has_role =
-        matches!(holder, Holder::Group(_)) && member_roles::are_available(call, GROUP_ROLES_SINCE);
+    let has_role = matches!(holder, Holder::Group(_))
+        && member_roles::are_roles_available(call, GROUP_ROLES_SINCE);
     let invitation = |group: Namespace, row: &Row<'_>| {
         let first_column = Namespace::WIDTH;
         let mut invitation = json!({
@@ -37,11 +37,11 @@ pub(crate) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
             "expires_at": row.get::<_, Option<String>>(first_column + 1)?,
         });
         let role: Option<i64> = row.get(first_column + 2)?;
-        set_if(&mut invitation, has_role, member_roles::ROLE, role);
+        set_if(&mut invitation, has_role, member_roles::ROLE_ID, role);
         Ok((group, invitation))
     };
     let invitations = Namespace::list_with(call.db, columns, &clauses, values, invitation)?;
-    let shown_invitations = try_filter(invitations, |(group, _)| call.sees_group(group))?;
+    let shown_invitations = try_filter(invitations, |(group, _)| call.may_see_group(group))?;
     Ok(shown_invitations.into_iter().map(|(_, invitation)| invitation).collect())
 }
 
@@ -51,7 +51,7 @@ const PROJECT_ROLES_SINCE: Release = Release::new(17, 7);
 
 /// An invitation in a call.
 struct Invitation {
-    group: i64,
+    group_id: i64,
     level: i64,
     expires_at: Option<String>,
     /// The custom role; it is only read when the invitation is stored.
@@ -60,12 +60,13 @@ struct Invitation {
 
 impl Invitation {
     fn from_call(call: &Call<'_>) -> Result<Self> {
-        call.params.require_all(&[Need::Sent("group_id"), Need::Listed("group_access")])?;
+        call.params
+            .require_all(&[Need::Present("group_id"), Need::AllowedValue("group_access")])?;
         let level = call
             .params
             .allowed_integer("group_access", |level| terms::is_valid_level(call, level, false))?;
         Ok(Self {
-            group: call.params.integer("group_id")?.unwrap_or(0),
+            group_id: call.params.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
             expires_at: call.params.date_text("expires_at")?,
             role: None,
@@ -74,39 +75,48 @@ impl Invitation {
 
     /// Stores it; returns its id, or `None` if the group is already invited.
     fn store(&mut self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
-        let (column, id) = holder.key();
+        let (column, id) = holder.column_and_id();
         let is_group_share = matches!(holder, Holder::Group(_));
         let since = if is_group_share { GROUP_ROLES_SINCE } else { PROJECT_ROLES_SINCE };
-        self.role = member_roles::role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
+        self.role =
+            member_roles::read_role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
         // An expired invitation still has its row.
-        let expired_sql = format!(
+        let remove_expired_sql = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
-        call.execute(&expired_sql, params![id, self.group, call.today()])?;
+        call.execute(&remove_expired_sql, params![id, self.group_id, call.today()])?;
         let sql = format!(
             "INSERT INTO shares ({column}, invited_id, access_level, expires_at, member_role_id)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING RETURNING id"
         );
-        call.query_optional(&sql, params![id, self.group, self.level, self.expires_at, self.role])
+        call.query_optional_value(
+            &sql,
+            params![id, self.group_id, self.level, self.expires_at, self.role],
+        )
     }
 }
 
-/// The refusal of an invitation that is not possible; it is the same for all reasons.
-fn share_refusal() -> ErrorResponse {
+/// The error for an invitation that is not possible; it is the same for all reasons.
+fn share_error() -> ErrorResponse {
     ErrorResponse::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// True if the root of a hierarchy allows `invited`: it can allow only its own groups.
-fn allows_invitation(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
-    let root = protection::root_group_id(inviting);
-    if !inviting.is_group() || root == protection::root_group_id(invited) {
+/// True if `inviting_group` may invite `invited_group`. The top-level group can forbid all groups outside its
+/// hierarchy.
+fn allows_invitation(
+    call: &Call<'_>,
+    inviting_group: &Namespace,
+    invited_group: &Namespace,
+) -> Result<bool> {
+    let root = protection::root_group_id(inviting_group);
+    if !inviting_group.is_group() || root == protection::root_group_id(invited_group) {
         return Ok(true);
     }
     let setting = "prevent_sharing_groups_outside_hierarchy";
     Ok(!GROUP_SETTINGS.is_on(call.db, root, setting)?)
 }
 
-fn share(call: &Call<'_>) -> Result<Answer> {
+fn share_project(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let mut invitation = Invitation::from_call(call)?;
     let namespace = &project.namespace;
@@ -114,31 +124,35 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     refuse_if(is_locked, || {
         ErrorResponse::bad_request_message("The project sharing with group is disabled")
     })?;
-    let invited = Namespace::by_id(call.db, invitation.group)?
+    let invited_group = Namespace::by_id(call.db, invitation.group_id)?
         .filter(Namespace::is_group)
-        .ok_or_else(share_refusal)?;
+        .ok_or_else(share_error)?;
     refuse_if(
-        !call.sees_group(&invited)? || !allows_invitation(call, namespace, &invited)?,
-        share_refusal,
+        !call.may_see_group(&invited_group)?
+            || !allows_invitation(call, namespace, &invited_group)?,
+        share_error,
     )?;
     refuse_if(invitation.level > call.level_in(&project)?, ErrorResponse::forbidden)?;
-    refuse_if(traversal_ids(&namespace.traversal).any(|above| above == invited.id), || {
-        ErrorResponse::conflict(
-            "Project cannot be shared with the group it is in or one of its ancestors.",
-        )
-    })?;
+    refuse_if(
+        traversal_ids(&namespace.traversal).any(|group_id| group_id == invited_group.id),
+        || {
+            ErrorResponse::conflict(
+                "Project cannot be shared with the group it is in or one of its ancestors.",
+            )
+        },
+    )?;
     let id = invitation
         .store(call, Holder::Project(project.id))?
         .ok_or_else(|| ErrorResponse::conflict("Project already shared with this group"))?;
     let mut body = json!({
         "id": id,
         "project_id": project.id,
-        "group_id": invited.id,
+        "group_id": invited_group.id,
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
     });
-    let has_role = member_roles::are_available(call, PROJECT_ROLES_SINCE);
-    set_if(&mut body, has_role, member_roles::ROLE, invitation.role);
+    let has_role = member_roles::are_roles_available(call, PROJECT_ROLES_SINCE);
+    set_if(&mut body, has_role, member_roles::ROLE_ID, invitation.role);
     Answer::created(&body)
 }
 
@@ -146,16 +160,18 @@ fn share(call: &Call<'_>) -> Result<Answer> {
 /// not remove it gets the answer of a success, but the invitation stays.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [MAINTAINER, 0])?;
-    let (column, id) = scope.holder().key();
-    let invited = call.segment_id("group_id")?;
-    let clauses = format!("FROM shares WHERE {column} = ?1 AND invited_id = ?2");
-    let sql = format!("SELECT access_level {clauses} AND (expires_at IS NULL OR expires_at >= ?3)");
-    let level: Option<i64> = call.query_optional(&sql, params![id, invited, call.today()])?;
+    let (column, id) = scope.holder().column_and_id();
+    let invited_id = call.segment_id("group_id")?;
+    let from_clause = format!("FROM shares WHERE {column} = ?1 AND invited_id = ?2");
+    let sql =
+        format!("SELECT access_level {from_clause} AND (expires_at IS NULL OR expires_at >= ?3)");
+    let level: Option<i64> =
+        call.query_optional_value(&sql, params![id, invited_id, call.today()])?;
     let level = level.ok_or_else(|| ErrorResponse::not_found("Group Link"))?;
     let caller_level = scope.level(call)?;
     refuse_if(scope.choose(level > caller_level, false), ErrorResponse::forbidden)?;
     if scope.choose(true, caller_level >= OWNER) {
-        call.execute(&format!("DELETE {clauses}"), [id, invited])?;
+        call.execute(&format!("DELETE {from_clause}"), [id, invited_id])?;
     }
     Ok(Answer::no_content())
 }
@@ -164,10 +180,10 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
 fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let mut invitation = Invitation::from_call(call)?;
-    let invited = call.visible_group(&invitation.group.to_string())?;
+    let invited_group = call.visible_group(&invitation.group_id.to_string())?;
     refuse_if(
-        call.level_in_group(&group)? < OWNER || !allows_invitation(call, &group, &invited)?,
-        share_refusal,
+        call.level_in_group(&group)? < OWNER || !allows_invitation(call, &group, &invited_group)?,
+        share_error,
     )?;
     let text = "Shared group The group has already been shared with this group";
     invitation
@@ -176,7 +192,8 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&groups::plain_json(call, &group)?)
 }
 
-/// Copies the direct members that are not members yet. The reference has 200, the real service 201.
+/// Copies the direct members of another project; existing members stay unchanged. The reference answers 200,
+/// the real service 201.
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
@@ -192,30 +209,30 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
     call.execute(sql, params![project.id, source.id, level, call.time_text(), user])?;
     let answers_created = call.service.profile.import_members_created;
     let status = if answers_created { StatusCode::CREATED } else { StatusCode::OK };
-    Answer::with(status, &json!({ "status": "success" }))
+    Answer::with_status(status, &json!({ "status": "success" }))
 }
 
 /// The groups that are invited to the holder.
 fn list_invited_ids(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
-    let (column, id) = holder.key();
+    let (column, id) = holder.column_and_id();
     list_active_ids(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
 }
 
-fn list_active_ids(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
-    let sql = format!("{select} AND (expires_at IS NULL OR expires_at >= ?2)");
+fn list_active_ids(call: &Call<'_>, select_sql: &str, id: i64) -> Result<Vec<i64>> {
+    let sql = format!("{select_sql} AND (expires_at IS NULL OR expires_at >= ?2)");
     call.query_column(&sql, params![id, call.today()])
 }
 
-fn list_inviting(call: &Call<'_>) -> Result<Answer> {
+fn list_inviting_groups(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 2), ErrorResponse::no_route)?;
     let group = call.group()?;
-    let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
-    groups::list_by_ids(call, &list_active_ids(call, select, group.id)?)
+    let select_sql = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
+    groups::list_by_ids(call, &list_active_ids(call, select_sql, group.id)?)
 }
 
 /// The groups invited to a project or group: directly, to the groups above, or both, depending on the
 /// call.
-fn list_invited(call: &Call<'_>) -> Result<Answer> {
+fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 4), ErrorResponse::no_route)?;
     let scope = GroupOrProject::from_call_if_visible(call)?;
     let relations =
@@ -237,7 +254,7 @@ fn list_invited(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-fn list_invitable(call: &Call<'_>) -> Result<Answer> {
+fn list_invitable_groups(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     let mut excluded_ids = list_invited_ids(call, Holder::Project(project.id))?;

@@ -7,20 +7,20 @@ use super::prelude::*;
 use super::{memberships, project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/version", version),
-    get("/metadata", version),
-    get("/license", license),
+    get("/version", show_version),
+    get("/metadata", show_version),
+    get("/license", show_license),
     post("/license", |call| {
         call.administrator().and(Err(ErrorResponse::bad_request("The license key is invalid.")))
     }),
-    get("/namespaces", namespaces),
-    get("/namespaces/{id}", namespace),
-    get("/namespaces/{id}/exists", namespace_exists),
-    get("/search", search),
+    get("/namespaces", list_namespaces),
+    get("/namespaces/{id}", show_namespace),
+    get("/namespaces/{id}/exists", check_namespace_path),
+    get("/search", search_service),
 ];
 
 /// Pages that scripts poll until a new service is ready.
-pub(super) const PAGES: &[Route] = &[
+pub(super) const PAGE_ROUTES: &[Route] = &[
     get("/-/health", |_| {
         let mut answer = Answer::json(StatusCode::OK, b"GitLab OK".to_vec());
         answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
@@ -32,7 +32,7 @@ pub(super) const PAGES: &[Route] = &[
     get("/-/liveness", |_| Answer::ok(&json!({"status": "ok"}))),
 ];
 
-fn version(call: &Call<'_>) -> Result<Answer> {
+fn show_version(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let release = call.release();
     let is_free = call.tier() == AttributeTier::Free;
@@ -46,7 +46,7 @@ fn version(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-fn license(call: &Call<'_>) -> Result<Answer> {
+fn show_license(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     match call.tier() {
         AttributeTier::Free => Answer::ok(&Value::Null),
@@ -56,13 +56,13 @@ fn license(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-fn namespaces(call: &Call<'_>) -> Result<Answer> {
+fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let min_level = if call.params.is_set("owned_only")? { OWNER } else { 1 };
-    let owned_ids = owned_namespaces(call, min_level)?;
+    let min_level = if call.params.is_true("owned_only")? { OWNER } else { 1 };
+    let owned_ids = list_owned_namespace_ids(call, min_level)?;
     let shows_all = call.is_administrator() || call.release() < OBSERVED_RELEASE;
-    let is_top_only = call.params.is_set("top_level_only")? && call.is_at_least(16, 8);
+    let is_top_only = call.params.is_true("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
     let listed_namespaces = try_filter(namespaces, |namespace| {
         let is_listed = shows_all || owned_ids.contains(&namespace.id);
@@ -86,11 +86,12 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if is_owner && namespace.is_group() {
         let members =
             format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {subtree_sql}");
-        let projects = format!("SELECT count(*) FROM projects WHERE namespace_id {subtree_sql}");
-        let [members, projects] = [members, projects]
+        let projects_sql =
+            format!("SELECT count(*) FROM projects WHERE namespace_id {subtree_sql}");
+        let [member_count, project_count] = [members, projects_sql]
             .map(|sql| call.query_value::<i64>(&sql, namespace.traversal_range()));
-        body["members_count_with_descendants"] = members?.into();
-        body["projects_count"] = projects?.into();
+        body["members_count_with_descendants"] = member_count?.into();
+        body["projects_count"] = project_count?.into();
         body["root_repository_size"] = Value::Null;
     }
     let seats = match (namespace.is_group(), is_owner) {
@@ -100,13 +101,13 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     };
     body["billable_members_count"] = seats.into();
     if is_owner {
-        add_members(&mut body, json!({ "plan": "default", "trial": false, "trial_ends_on": null }));
+        add_fields(&mut body, json!({ "plan": "default", "trial": false, "trial_ends_on": null }));
     }
     Ok(body)
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
-fn owned_namespaces(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
+fn list_owned_namespace_ids(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
@@ -117,7 +118,7 @@ fn owned_namespaces(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
         .collect())
 }
 
-fn namespace(call: &Call<'_>) -> Result<Answer> {
+fn show_namespace(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     match Namespace::by_reference(call.db, call.segment("id"))? {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => {
@@ -127,9 +128,9 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// Answers if a path is taken, at the top level or below a parent, and proposes a free one. Its form
-/// is simpler than in the real service.
-fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
+/// Answers whether a path is taken, at the top level or below a parent, and suggests another one. The
+/// suggestion is simpler than in the real service.
+fn check_namespace_path(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let path = call.segment("id");
     let full_path = match call.params.integer("parent_id")? {
@@ -137,15 +138,15 @@ fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
         Some(id) => format!("{}/{path}", call.visible_group(&id.to_string())?.full_path),
     };
     let exists = Namespace::by_path(call.db, &full_path)?.is_some();
-    let suggests = if exists { vec![format!("{path}1")] } else { Vec::new() };
-    Answer::ok(&json!({ "exists": exists, "suggests": suggests }))
+    let suggestions = if exists { vec![format!("{path}1")] } else { Vec::new() };
+    Answer::ok(&json!({ "exists": exists, "suggests": suggestions }))
 }
 
-fn search(call: &Call<'_>) -> Result<Answer> {
+fn search_service(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require(&["scope", "search"])?;
     match call.params.allowed_text("scope", &["projects", "users"])?.as_deref() {
         Some("users") => users::list(call),
-        _ => project_list::respond(call, project_list::ProjectQuery::default()),
+        _ => project_list::answer_list(call, project_list::ProjectQuery::default()),
     }
 }

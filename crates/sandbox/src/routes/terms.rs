@@ -1,6 +1,6 @@
 //! The terms of a membership: a level, the day of its end, and a custom role.
 
-use super::member_roles::{self, Role};
+use super::member_roles::{self, MemberRole};
 use super::prelude::*;
 use crate::access::SECURITY_MANAGER;
 
@@ -12,7 +12,7 @@ pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
 pub(crate) struct Terms {
     pub(super) level: i64,
     pub(super) expires_at: Option<String>,
-    pub(super) role: Option<Role>,
+    pub(super) role: Option<MemberRole>,
 }
 
 impl Terms {
@@ -29,7 +29,7 @@ impl Terms {
     /// As [`Self::from_call`], with the custom role.
     pub(super) fn from_call_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let terms = Self::from_call(call, scope)?;
-        Ok(Self { role: member_roles::new_role(call, ROLES_SINCE)?, ..terms })
+        Ok(Self { role: member_roles::read_new_role(call, ROLES_SINCE)?, ..terms })
     }
 
     pub(super) fn role_id(&self) -> Option<i64> {
@@ -37,20 +37,23 @@ impl Terms {
     }
 
     /// Refuses a level that is not that of the role.
-    pub(super) fn check(&self, had_role: bool) -> Result<()> {
+    pub(super) fn check_role_level(&self, had_role: bool) -> Result<()> {
         self.role.as_ref().map_or(Ok(()), |role| role.check_level(self.level, had_role))
     }
 }
 
-/// True if a member may have this level here.
-pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, is_group: bool) -> bool {
+/// True if a member may have this level in this release. Levels below guest need `allows_minimal`.
+pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, allows_minimal: bool) -> bool {
     let exists = match level {
         PLANNER => call.is_at_least(17, 7),
-        // Behind a flag from 18.7 on; the recorded 18.9 refuses it.
+        // From 18.7 on it needs a flag; the tested 18.9 refuses it.
         SECURITY_MANAGER => call.is_at_least(19, 0),
         _ => true,
     };
-    exists && ROLE_LEVELS.iter().any(|(value, _)| *value == level && (is_group || *value >= GUEST))
+    exists
+        && ROLE_LEVELS
+            .iter()
+            .any(|(value, _)| *value == level && (allows_minimal || *value >= GUEST))
 }
 
 /// The role in a parameter, one of those in the reference (1, 2.1).
@@ -61,28 +64,29 @@ pub(crate) fn level_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>
 /// The requested level, if the caller may grant it.
 pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
-    let is_below = matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some());
-    let mut faults = vec!["is not included in the list"];
-    if level == MINIMAL && is_below {
-        faults.push("supported on top level groups only");
+    let is_subgroup = matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some());
+    let mut errors = vec!["is not included in the list"];
+    if level == MINIMAL && is_subgroup {
+        errors.push("supported on top level groups only");
     } else if is_valid_level(call, level, scope.choose(false, true)) {
-        faults.clear();
+        errors.clear();
     }
-    refuse_if(!faults.is_empty(), || ErrorResponse::model_faults("access_level", &faults))?;
+    refuse_if(!errors.is_empty(), || ErrorResponse::field_errors("access_level", &errors))?;
     let caller_level = scope.level(call)?;
     let can_maintainer_grant =
         call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
     let can_grant_owner = scope.choose(can_maintainer_grant, false);
-    // Two roles are outside the order: only owners grant them.
-    let is_outside = [PLANNER, SECURITY_MANAGER].contains(&level);
-    let is_above = level > caller_level && !can_grant_owner || is_outside && caller_level < OWNER;
-    refuse_if(is_above, ErrorResponse::forbidden).map(|()| level)
+    // Two roles are outside the order of levels: only owners can grant them.
+    let is_outside_order = [PLANNER, SECURITY_MANAGER].contains(&level);
+    let is_not_grantable =
+        level > caller_level && !can_grant_owner || is_outside_order && caller_level < OWNER;
+    refuse_if(is_not_grantable, ErrorResponse::forbidden).map(|()| level)
 }
 
-/// The requested expiry: (is sent, the day).
+/// The requested expiry: `None` if the call omits it, `Some(None)` if the call clears it.
 pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
     let is_past = matches!(date, Some(Some(day)) if day < clock::utc_day(call.time));
-    refuse_if(is_past, || ErrorResponse::model("expires_at", "cannot be a date in the past"))?;
+    refuse_if(is_past, || ErrorResponse::field("expires_at", "cannot be a date in the past"))?;
     Ok(date.map(|day| day.map(|day| day.to_string())))
 }

@@ -18,23 +18,24 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The scopes of a token. Here only `api` and `read_api` allow anything.
-const SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy manage_runner read_api \
+const TOKEN_SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy manage_runner read_api \
     read_observability read_service_ping read_user self_rotate read_repository write_repository \
     read_registry write_registry sudo";
 
-/// The time of last use. It is not recorded: the token of this call has the present time, others null.
+/// A token as answers show it. Use is not recorded: the token of this call was used now, others never.
 pub(super) fn json(call: &Call<'_>, token: &PresentedToken) -> Value {
-    let is_used = call.token.as_ref().is_some_and(|used| used.id == token.id);
-    let mut body =
-        token.members("id name revoked created_at scopes user_id last_used_at active expires_at");
+    let is_caller_token =
+        call.token.as_ref().is_some_and(|caller_token| caller_token.id == token.id);
+    let mut body = token
+        .json_columns("id name revoked created_at scopes user_id last_used_at active expires_at");
     body["scopes"] = token.scopes.split(',').collect();
-    body["last_used_at"] = is_used.then(|| call.time_text()).into();
+    body["last_used_at"] = is_caller_token.then(|| call.time_text()).into();
     body["active"] = is_active(call, token).into();
     set_if(&mut body, call.release() >= OBSERVED_RELEASE, "description", Value::Null);
     body
 }
 
-/// A user's token in lists; those of bots have no addresses.
+/// A user's token, with the addresses that used it; tokens of bots are shown without them.
 fn full_json(call: &Call<'_>, token: &PresentedToken) -> Value {
     let mut body = json(call, token);
     if call.release() >= OBSERVED_RELEASE {
@@ -57,13 +58,21 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
-    let allowed_scopes: Vec<&str> = SCOPES.split(' ').collect();
+    let allowed_scopes: Vec<&str> = TOKEN_SCOPES.split(' ').collect();
     let scopes = call.params.allowed_texts("scopes", &allowed_scopes)?.unwrap_or_default();
     refuse_if(scopes.is_empty(), || ErrorResponse::invalid_record("Scopes can't be blank"))?;
     let expires_at = call.params.date_text("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
-    let (scopes, end) = (scopes.join(","), expires_at.as_deref());
-    let id = access::add_token(call.db, user, &secret, &name, &scopes, end, call.time_text())?;
+    let (scope_list, expiry_day) = (scopes.join(","), expires_at.as_deref());
+    let id = access::add_token(
+        call.db,
+        user,
+        &secret,
+        &name,
+        &scope_list,
+        expiry_day,
+        call.time_text(),
+    )?;
     let mut body =
         json(call, &PresentedToken::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?);
     body["token"] = secret.into();
@@ -71,7 +80,7 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
 }
 
 /// The user whose tokens a list shows; `None` for all, which only administrators see.
-fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
+fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
     if !call.segment("user_id").is_empty() {
         call.administrator()?;
         return Ok(Some(call.segment_user()?.id));
@@ -86,12 +95,12 @@ fn listed_owner(call: &Call<'_>) -> Result<Option<i64>> {
 
 /// A page of tokens, narrowed by `state`.
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let user = listed_owner(call)?;
-    let state =
+    let user = read_owner_filter(call)?;
+    let state_filter =
         call.params.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
     let mut tokens = PresentedToken::list(call.db, clauses, [user])?;
-    tokens.retain(|token| match state.as_str() {
+    tokens.retain(|token| match state_filter.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),
         _ => true,

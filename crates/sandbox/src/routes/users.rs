@@ -12,13 +12,13 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}", show),
     put("/users/{user_id}", update),
     delete("/users/{user_id}", remove),
-    post("/users/{user_id}/block", |call| set_state(call, "block")),
-    post("/users/{user_id}/unblock", |call| set_state(call, "unblock")),
-    post("/users/{user_id}/ban", |call| set_state(call, "ban")),
-    post("/users/{user_id}/unban", |call| set_state(call, "unban")),
-    post("/users/{user_id}/deactivate", |call| set_state(call, "deactivate")),
-    post("/users/{user_id}/activate", |call| set_state(call, "activate")),
-    get("/users/{user_id}/memberships", memberships),
+    post("/users/{user_id}/block", |call| change_state(call, "block")),
+    post("/users/{user_id}/unblock", |call| change_state(call, "unblock")),
+    post("/users/{user_id}/ban", |call| change_state(call, "ban")),
+    post("/users/{user_id}/unban", |call| change_state(call, "unban")),
+    post("/users/{user_id}/deactivate", |call| change_state(call, "deactivate")),
+    post("/users/{user_id}/activate", |call| change_state(call, "activate")),
+    get("/users/{user_id}/memberships", list_memberships),
 ];
 
 /// The states of a user; only an active one may make calls.
@@ -27,7 +27,7 @@ const BLOCKED: &str = "blocked";
 const BANNED: &str = "banned";
 const DEACTIVATED: &str = "deactivated";
 
-/// The user with the fields for themselves and administrators.
+/// A user with all fields, as the user and administrators see them.
 fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public_json(call, user, false)?;
     let is_private: bool =
@@ -43,25 +43,26 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
         "preferred_language": "en",
         "last_sign_in_at": null,
         "current_sign_in_at": null,
-        "confirmed_at": stored_fact(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
+        "confirmed_at": read_stored_fact(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
-    add_members(&mut body, extra_members);
+    add_fields(&mut body, extra_members);
     if call.is_administrator() {
-        add_members(&mut body, administrator_json(call, user)?);
+        add_fields(&mut body, administrator_json(call, user)?);
     }
     Ok(body)
 }
 
 /// The additional fields for administrators.
 fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
-    let created_by = User::by_any(call.db, stored_fact(call, user, CREATED_BY)?.as_i64())?;
+    let created_by =
+        User::by_optional_id(call.db, read_stored_fact(call, user, CREATOR_ID)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
         "namespace_id": Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id),
-        "note": stored_fact(call, user, "note")?,
-        "created_by": created_by.map(|by| by.brief(call)),
+        "note": read_stored_fact(call, user, "note")?,
+        "created_by": created_by.map(|creator| creator.brief(call)),
     });
     if call.tier() >= AttributeTier::Premium {
         // Guests take no seat in the highest tier.
@@ -69,10 +70,10 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
         let has_seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > min_level;
         body["using_license_seat"] = has_seat.into();
-        body["is_auditor"] = (stored_fact(call, user, AUDITOR)? == true).into();
+        body["is_auditor"] = (read_stored_fact(call, user, AUDITOR)? == true).into();
         let group_fields =
             "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
-        add_members(&mut body, user.members(group_fields));
+        add_fields(&mut body, user.json_columns(group_fields));
     }
     Ok(body)
 }
@@ -91,31 +92,31 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
     Ok(user.created_at.get(..10).filter(|_| is_active).map(str::to_owned))
 }
 
-/// Stored facts of a user that are no settings: its creator, whether its address needs
-/// confirmation, and its rights.
-const CREATED_BY: &str = "created_by";
+/// Facts that are stored with the settings of a user: its creator, whether its e-mail address is
+/// unconfirmed, and its rights.
+const CREATOR_ID: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
 /// The right to read everything.
 const AUDITOR: &str = "auditor";
 
-/// The fields in a call for a new or a stored user, after their checks.
-fn requested_fields(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
+/// Reads and checks the fields for a new or a stored user.
+fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
     let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= AttributeTier::Premium);
     let auditor = match stored_user {
-        Some(user) if auditor.is_none() => Some(stored_fact(call, user, AUDITOR)? == true),
+        Some(user) if auditor.is_none() => Some(read_stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
     };
-    let nobody = User::default();
-    let current_user = stored_user.unwrap_or(&nobody);
-    let requested = RequestedUser {
+    let empty_user = User::default();
+    let current_user = stored_user.unwrap_or(&empty_user);
+    let requested_user = RequestedUser {
         email: call.params.text("email")?.unwrap_or_else(|| current_user.email.clone()),
         username: call.params.text("username")?.unwrap_or_else(|| current_user.username.clone()),
-        name: call.params.text_or_stored("name", &current_user.name)?,
+        name: call.params.text_or_unchanged("name", &current_user.name)?,
         admin: call.params.flag("admin")?.unwrap_or(current_user.admin),
         auditor,
     };
-    user_rules::check(call, &requested, stored_user)?;
-    Ok(requested)
+    user_rules::check(call, &requested_user, stored_user)?;
+    Ok(requested_user)
 }
 
 /// Settings that depend on each other and on those of the service.
@@ -146,7 +147,7 @@ fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Res
     if was_external == Some(is_external) {
         return Ok(());
     }
-    let presets = if is_external {
+    let external_presets = if is_external {
         [(PROJECTS_LIMIT, 0.into()), (CAN_CREATE_GROUP, false.into())]
     } else {
         [
@@ -154,7 +155,7 @@ fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Res
             (CAN_CREATE_GROUP, instance::read_setting(call, CAN_CREATE_GROUP)?),
         ]
     };
-    for (name, preset) in presets {
+    for (name, preset) in external_presets {
         if is_external || !call.params.has(name) {
             USER_SETTINGS.put_value(call.db, user, name, preset)?;
         }
@@ -162,23 +163,23 @@ fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Res
     Ok(())
 }
 
-fn stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
+fn read_stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(USER_SETTINGS.stored_values(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
-/// The fields for everybody who may read users. Others see less of a blocked or banned user.
-fn public_json(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
+/// The fields that everybody may read. For a blocked or banned user there are fewer.
+fn public_json(call: &Call<'_>, user: &User, is_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
     let settings =
-        USER_SETTINGS.visible_values(call, user.id, |row| !in_brief || row.is_in_lists())?;
-    add_members(&mut body, Value::Object(settings));
-    add_members(&mut body, user.members("bot job_title work_information local_time"));
+        USER_SETTINGS.visible_values(call, user.id, |row| !is_brief || row.is_in_lists())?;
+    add_fields(&mut body, Value::Object(settings));
+    add_fields(&mut body, user.json_columns("bot job_title work_information local_time"));
     body["job_title"] = "".into();
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let is_visible = user.state == ACTIVE || call.is_administrator();
     set_if(&mut body, is_caller || is_visible, "created_at", user.created_at.as_str());
     if is_visible && !is_caller {
-        add_members(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
+        add_fields(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
     Ok(body)
 }
@@ -187,9 +188,9 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     let order =
         params.allowed_text("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
-    let sort = params.allowed_text("sort", &["asc", "desc"])?;
+    let sort_direction = params.allowed_text("sort", &["asc", "desc"])?;
     let search = params.text("search")?.unwrap_or_default().to_lowercase();
-    let conditions = filters(call)?;
+    let conditions = list_conditions(call)?;
     if call.is_at_least(17, 0) {
         page::Page::from_call(call)?.check_offset("User")?;
     }
@@ -198,15 +199,15 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
         Some("username") => "u.username",
         _ => "u.id",
     };
-    let direction = if sort.as_deref() == Some("asc") { "ASC" } else { "DESC" };
+    let direction = if sort_direction.as_deref() == Some("asc") { "ASC" } else { "DESC" };
     // The results of a search are ordered by name, unless the call has an order.
-    let is_ordered = search.is_empty() || order.is_some() || sort.is_some();
+    let is_ordered = search.is_empty() || order.is_some() || sort_direction.is_some();
     let search_order = if is_ordered { "" } else { "u.name COLLATE NOCASE, " };
     let clause = conditions.clause();
     let clauses = format!("{clause} ORDER BY {search_order}{column} {direction}, u.id {direction}");
     let sees_all = call.is_administrator();
     let mut users = User::list(call.db, &clauses, &*conditions.bound_params())?;
-    users.retain(|user| user.is_found_by(&search, sees_all));
+    users.retain(|user| user.matches_search(&search, sees_all));
     let json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
     };
@@ -217,7 +218,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The filters in a call for users. Some have an effect only for administrators.
-fn filters(call: &Call<'_>) -> Result<SqlConditions> {
+fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let (params, sees_all) = (&call.params, call.is_administrator());
     let mut conditions = SqlConditions::default();
     let username = params.text("username")?;
@@ -225,32 +226,32 @@ fn filters(call: &Call<'_>) -> Result<SqlConditions> {
         return Err(ErrorResponse::forbidden_because("Not authorized to access /api/v4/users"));
     }
     conditions.add_with_value("u.username = :username", ":username", username);
-    if let Some([provider, name]) = identities::sent_identity(call)? {
+    if let Some([provider, name]) = identities::read_identity(call)? {
         refuse_if(!sees_all, ErrorResponse::forbidden)?;
         let identity_sql = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
         conditions.add_with_value(identity_sql, ":provider", Some(provider));
         conditions.bind(":name", name);
     }
-    let external = if params.is_set("external")? {
+    let external = if params.is_true("external")? {
         Some(true)
     } else {
-        params.is_set("exclude_external")?.then_some(false)
+        params.is_true("exclude_external")?.then_some(false)
     };
-    let is_external = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
-    conditions.add_with_value(is_external, ":external", external);
-    let excludes_active = params.is_set("exclude_active")? && call.release() >= OBSERVED_RELEASE;
+    let external_sql = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
+    conditions.add_with_value(external_sql, ":external", external);
+    let excludes_active = params.is_true("exclude_active")? && call.release() >= OBSERVED_RELEASE;
     conditions.add_if(excludes_active, "u.state <> 'active'");
-    conditions.add_if(params.is_set("admins")? && sees_all, "u.admin");
-    let (blocked, active) = (params.is_set("blocked")?, params.is_set("active")?);
-    conditions.add_if(blocked, "u.state = 'blocked'");
-    conditions.add_if(active && !blocked, "u.state = 'active'");
+    conditions.add_if(params.is_true("admins")? && sees_all, "u.admin");
+    let (only_blocked, only_active) = (params.is_true("blocked")?, params.is_true("active")?);
+    conditions.add_if(only_blocked, "u.state = 'blocked'");
+    conditions.add_if(only_active && !only_blocked, "u.state = 'active'");
     conditions.add_if(!sees_all, "u.state NOT IN ('blocked', 'banned')");
-    let time = |name| {
+    let read_time = |name| {
         Ok::<_, ErrorResponse>(params.time(name)?.filter(|_| sees_all).map(clock::format_time))
     };
-    conditions.add_with_value("u.created_at > :after", ":after", time("created_after")?);
-    conditions.add_with_value("u.created_at < :before", ":before", time("created_before")?);
+    conditions.add_with_value("u.created_at > :after", ":after", read_time("created_after")?);
+    conditions.add_with_value("u.created_at < :before", ":before", read_time("created_before")?);
     custom_attributes::add_filter(call, &mut conditions, "c.user_id = u.id");
     Ok(conditions)
 }
@@ -268,9 +269,9 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let mut body = full_json(call, &user)?;
     if call.is_administrator() {
         body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
-        add_members(
+        add_fields(
             &mut body,
-            user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"),
+            user.json_columns("current_sign_in_ip last_sign_in_ip sign_in_count plan"),
         );
         body["sign_in_count"] = 0.into();
         body["trial"] = false.into();
@@ -281,21 +282,21 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 fn create(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     call.params.require_all(&[
-        Need::Sent("email"),
-        Need::OneOf(&["password", "reset_password", "force_random_password"]),
-        Need::Sent("name"),
-        Need::Sent("username"),
+        Need::Present("email"),
+        Need::AnyOf(&["password", "reset_password", "force_random_password"]),
+        Need::Present("name"),
+        Need::Present("username"),
     ])?;
-    identities::sent_identity(call)?;
-    let requested_user = requested_fields(call, None)?;
+    identities::read_identity(call)?;
+    let requested_user = read_requested_user(call, None)?;
     let RequestedUser { username, name, email, admin, .. } = &requested_user;
     let new_user = User { admin: *admin, ..User::new_active(username, name, email) };
     let id = new_user.insert(call.db, call.time_text())?;
     if instance::read_setting(call, "user_default_external")? == true {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, true)?;
     }
-    USER_SETTINGS.put_value(call.db, id, CREATED_BY, call.user()?.id)?;
-    if !call.params.is_set("skip_confirmation")? {
+    USER_SETTINGS.put_value(call.db, id, CREATOR_ID, call.user()?.id)?;
+    if !call.params.is_true("skip_confirmation")? {
         USER_SETTINGS.put_value(call.db, id, UNCONFIRMED, true)?;
     }
     Answer::created(&store_user_params(call, id, &requested_user, None)?)
@@ -330,11 +331,11 @@ fn store_user_params(
 /// address has no effect until it is confirmed, which never happens here, unless the call skips that.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    identities::sent_identity(call)?;
+    identities::read_identity(call)?;
     let user = call.segment_user()?;
-    let requested_user = requested_fields(call, Some(&user))?;
+    let requested_user = read_requested_user(call, Some(&user))?;
     let RequestedUser { username, name, email, admin, .. } = &requested_user;
-    let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
+    let email = if call.params.is_true("skip_reconfirmation")? { email } else { &user.email };
     let is_private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
                    private_profile = coalesce(?6, private_profile)
@@ -357,7 +358,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
     let is_sole_owner =
-        !call.params.is_set("hard_delete")? && call.query_value(sql, [user.id, OWNER])?;
+        !call.params.is_true("hard_delete")? && call.query_value(sql, [user.id, OWNER])?;
     refuse_if(is_sole_owner, || {
         ErrorResponse::conflict("User cannot be removed while is the sole-owner of a group")
     })?;
@@ -366,7 +367,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// The result of an action on a user in a state.
+/// The result of an action on a user who is in some state.
 #[derive(Clone, Copy, Debug)]
 enum UserTransition {
     /// 201 `true`: the user's new state.
@@ -400,7 +401,7 @@ const STATE_ACTIONS: [(&str, [UserTransition; 4]); 6] = [
     ("activate", [Stays(Some(true)), NOT_ACTIVATED, Becomes(ACTIVE), NOT_ACTIVATED]),
 ];
 
-fn set_state(call: &Call<'_>, action: &str) -> Result<Answer> {
+fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.segment_user()?;
     refuse_if(action == "block" && user.id == caller.id, || {
@@ -408,8 +409,8 @@ fn set_state(call: &Call<'_>, action: &str) -> Result<Answer> {
     })?;
     let is_active =
         action == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
-    let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
-    refuse_if(is_active, || ErrorResponse::forbidden_message(text))?;
+    let recently_active_text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
+    refuse_if(is_active, || ErrorResponse::forbidden_message(recently_active_text))?;
     let transitions =
         STATE_ACTIONS.iter().find(|(name, _)| *name == action).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(transitions).find(|(state, _)| **state == user.state) {
@@ -426,7 +427,7 @@ fn set_state(call: &Call<'_>, action: &str) -> Result<Answer> {
     }
 }
 
-fn memberships(call: &Call<'_>) -> Result<Answer> {
+fn list_memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.segment_user()?;
     let source_type = call.params.allowed_text("type", &["Namespace", "Project"])?;

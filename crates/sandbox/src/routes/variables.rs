@@ -7,20 +7,24 @@ use super::prelude::*;
 pub(super) const COLLECTIONS: &[Collection] =
     &[VARIABLES, Collection { path: "/groups/{id}/variables", fields: &GROUP_FIELDS, ..VARIABLES }];
 
-/// The fields of reference 1, 2.2, and `description` (from release 16.2 on). There also is `hidden`:
-/// whether no answer contains the value (from release 17.4 on).
+/// The fields of reference 1, 2.2, and `description` (from release 16.2 on). Rows also store `hidden`: true
+/// if no answer contains the value (from release 17.4 on).
 const FIELDS: [RowField; 8] = [
     RowField {
         preset: r#""env_var""#,
-        ..RowField::new(VARIABLE_TYPE, Form::Word(&["env_var", "file"]))
+        ..RowField::new(VARIABLE_TYPE, FieldType::Word(&["env_var", "file"]))
     },
-    RowField { is_create_only: true, is_trimmed: true, ..RowField::new("key", Form::Text) },
-    RowField::new("value", Form::Text),
-    RowField { preset: "false", ..RowField::new(FLAG_NAMES[0], Form::Flag) },
-    RowField { preset: "false", ..RowField::new(FLAG_NAMES[1], Form::Flag) },
-    RowField { preset: "false", ..RowField::new(FLAG_NAMES[2], Form::Flag) },
-    RowField { preset: r#""*""#, is_trimmed: true, ..RowField::new(ENVIRONMENT_SCOPE, Form::Text) },
-    RowField { since: Some(Release::new(16, 2)), ..RowField::new("description", Form::Text) },
+    RowField { is_create_only: true, is_trimmed: true, ..RowField::new("key", FieldType::Text) },
+    RowField::new("value", FieldType::Text),
+    RowField { preset: "false", ..RowField::new(FLAG_NAMES[0], FieldType::Flag) },
+    RowField { preset: "false", ..RowField::new(FLAG_NAMES[1], FieldType::Flag) },
+    RowField { preset: "false", ..RowField::new(FLAG_NAMES[2], FieldType::Flag) },
+    RowField {
+        preset: r#""*""#,
+        is_trimmed: true,
+        ..RowField::new(ENVIRONMENT_SCOPE, FieldType::Text)
+    },
+    RowField { since: Some(Release::new(16, 2)), ..RowField::new("description", FieldType::Text) },
 ];
 
 /// Without a licence for scopes, those of groups are ignored.
@@ -31,13 +35,13 @@ const GROUP_FIELDS: [RowField; 8] = {
 };
 
 const VARIABLES: Collection = Collection {
-    entry: "key",
-    required: &["key", "value"],
+    entry_segment: "key",
+    required_params: &["key", "value"],
     fields: &FIELDS,
-    limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::model("base", text))),
+    limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field("base", text))),
     required_features: &[PIPELINE_FEATURES],
-    scope: |_, call| GroupOrProject::from_call_reading_archived(call, [MAINTAINER, OWNER]),
-    find: |call| if call.method == Method::PUT { find_to_change(call) } else { find(call) },
+    scope: |_, call| GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER]),
+    find: |call| if call.method == Method::PUT { find_changeable(call) } else { find(call) },
     complete,
     // Project variables have no time of change.
     check_removal: |call, variable| match call.scope {
@@ -60,46 +64,46 @@ fn json(call: &Call<'_>, variable: &Record) -> Value {
     for field in FIELDS.iter().filter(|field| field.exists(call)) {
         body[field.name] = variable.value(field.name);
     }
-    set_if(&mut body, variable.is_set("hidden"), "value", Value::Null);
-    set_if(&mut body, call.is_at_least(17, 4), "hidden", variable.is_set("hidden"));
+    set_if(&mut body, variable.is_true("hidden"), "value", Value::Null);
+    set_if(&mut body, call.is_at_least(17, 4), "hidden", variable.is_true("hidden"));
     body
 }
 
 fn check(variable: &Record, profile: &Profile) -> Result<()> {
-    let mut complaints = Complaints::default();
+    let mut errors = FieldErrors::default();
     for name in ["masked", "raw"] {
-        complaints.add_if(variable.value(name).is_null(), name, "is not included in the list");
+        errors.add_if(variable.value(name).is_null(), name, "is not included in the list");
     }
-    let letters = "can contain only letters, digits";
+    let letters_text = "can contain only letters, digits";
     let key = variable.text("key");
-    complaints.add_if(key.is_empty(), "key", "can't be blank");
-    complaints.check_length("key", key, MAX_NAME_LENGTH);
-    complaints.add_if(
+    errors.add_if(key.is_empty(), "key", "can't be blank");
+    errors.check_length("key", key, MAX_NAME_LENGTH);
+    errors.add_if(
         key.is_empty() || !key.chars().all(is_key_char),
         "key",
-        format!("{letters} and '_'."),
+        format!("{letters_text} and '_'."),
     );
     let scope = variable.text(ENVIRONMENT_SCOPE);
-    complaints.add_if(scope.is_empty(), "environment_scope", "can't be blank");
-    complaints.add_if(
+    errors.add_if(scope.is_empty(), "environment_scope", "can't be blank");
+    errors.add_if(
         scope.is_empty()
             || !scope.chars().all(|c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c)),
         "environment_scope",
-        format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
+        format!("{letters_text}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
     );
-    complaints.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
-    complaints.add_if(
-        variable.is_set("masked") && !can_be_masked(variable, profile),
+    errors.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
+    errors.add_if(
+        variable.is_true("masked") && !is_maskable_value(variable, profile),
         "value",
         "is invalid",
     );
-    complaints.into_result()
+    errors.into_result()
 }
 
 /// True if a value can be masked: it is long enough, on one line, and, unless it is raw, has only
 /// characters that are never expanded.
-fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
-    let allows_any_character = variable.is_set("raw") && !profile.raw_masks_plainly;
+fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
+    let allows_any_character = variable.is_true("raw") && !profile.raw_masks_plainly;
     let value = variable.text("value");
     value.chars().count() >= MIN_MASKED_LENGTH
         && value
@@ -115,21 +119,21 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
         ErrorResponse::internal(&"the scope is too long")
     })?;
     refuse_if(is_key_taken(call, variable)?, || {
-        ErrorResponse::model("key", format!("({}) has already been taken", variable.text("key")))
+        ErrorResponse::field("key", format!("({}) has already been taken", variable.text("key")))
     })
 }
 
 /// True if another variable has the key and the scope.
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let same_key_variables =
-        VARIABLES.rows.with_text(call, call.scope.holder(), "key", variable.text("key"))?;
+        VARIABLES.table.list_with_text(call, call.scope.holder(), "key", variable.text("key"))?;
     let scope = variable.text(ENVIRONMENT_SCOPE);
     Ok(same_key_variables
         .iter()
         .any(|other| other.id != variable.id && other.text(ENVIRONMENT_SCOPE) == scope))
 }
 
-/// The feature of a project that pipelines, and what they use, need.
+/// The feature of a project that pipelines and their variables and schedules need.
 pub(super) const PIPELINE_FEATURES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
@@ -138,7 +142,7 @@ fn not_found(scope: &GroupOrProject) -> ErrorResponse {
 }
 
 /// The scope filter in a call.
-fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
+fn read_scope_filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     match call.params.get("filter") {
         Some(Value::Object(filter)) => {
             let scope = filter.get("environment_scope").and_then(Value::as_str);
@@ -152,7 +156,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 /// The variables with the key in the call, the least recently changed one first.
 fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
     let mut variables =
-        VARIABLES.rows.with_text(call, call.scope.holder(), "key", call.segment("key"))?;
+        VARIABLES.table.list_with_text(call, call.scope.holder(), "key", call.segment("key"))?;
     variables
         .retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT_SCOPE) == filter));
     variables.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
@@ -161,7 +165,7 @@ fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Re
 
 /// Finds the variable with the key of the call, and with the scope in the filter if there is one.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
-    let mut variables = find_by_key(call, filter(call)?)?;
+    let mut variables = find_by_key(call, read_scope_filter(call)?)?;
     if variables.len() > 1 {
         return Err(ErrorResponse::conflict(
             "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
@@ -170,16 +174,16 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
     variables.pop().ok_or_else(|| not_found(call.scope))
 }
 
-/// The variable that PUT changes. In a group it is found by key alone, and any one is taken if there
-/// are several. Later releases use the filter, and take any one if the filter finds none.
-fn find_to_change(call: &CollectionCall<'_>) -> Result<Record> {
+/// The variable that PUT changes. In a group it is found by its key alone; if there are several, the least
+/// recently changed one is used. Later releases apply the filter first, unless it matches none.
+fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.service.profile.optional_variable_value {
             call.params.require(&["value"])?;
         }
         return find(call);
     }
-    let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
+    let filter = read_scope_filter(call)?.filter(|_| call.service.profile.group_variable_filter);
     let filtered_variables = find_by_key(call, filter)?;
     let variables =
         if filtered_variables.is_empty() { find_by_key(call, None)? } else { filtered_variables };
@@ -191,23 +195,24 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.service.profile.put_resets_omitted_flags {
         for field in FIELDS.iter().filter(|field| !call.params.has(field.name)) {
-            if matches!(field.form, Form::Flag | Form::Word(_)) {
+            if matches!(field.field_type, FieldType::Flag | FieldType::Word(_)) {
                 variable.set(field.name, field.preset());
             }
         }
     }
     for name in [VARIABLE_TYPE, "protected"] {
-        refuse_if(variable.value(name).is_null(), || ErrorResponse::not_null(name))?;
+        refuse_if(variable.value(name).is_null(), || ErrorResponse::null_column(name))?;
     }
-    if is_new && call.is_at_least(17, 4) && call.params.is_set("masked_and_hidden")? {
+    if is_new && call.is_at_least(17, 4) && call.params.is_true("masked_and_hidden")? {
         variable.set("hidden", true);
         variable.set("masked", true);
     }
     check(variable, &call.service.profile)?;
     // A dialect resets fields that the call omits. Then the comparison uses the reset values.
-    let refused_value = Some(call.service.profile.put_resets_omitted_flags);
-    if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == refused_value {
-        return Err(ErrorResponse::model(
+    let refused_masked_value = Some(call.service.profile.put_resets_omitted_flags);
+    if !is_new && variable.is_true("hidden") && call.params.flag("masked")? == refused_masked_value
+    {
+        return Err(ErrorResponse::field(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));

@@ -1,7 +1,7 @@
 //! Projects as answers: the simple and the full form (reference 1, 2.8).
 //!
-//! The attributes of a [`ProjectView`] come from `project_view`. This module adds names and URLs, which depend on the
-//! host that the client used, and counted or looked-up values.
+//! The attributes of a [`ProjectView`] come from `project_view`. This module adds names, URLs (which depend on the
+//! host that the client used), and values that are counted or looked up.
 
 use std::collections::BTreeMap;
 use std::fmt::Arguments;
@@ -12,21 +12,21 @@ use super::super::project_view::ProjectView;
 use super::prelude::*;
 use super::{avatars, custom_attributes, group_settings, shares};
 
-/// A JSON object, written member by member to a text. A page has a hundred projects with sixty
-/// members each, so the members are not collected in a map first.
+/// A JSON object, written field by field to a text. A page has a hundred projects with sixty fields each, so
+/// the fields are not collected in a map first.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectWriter(Vec<u8>);
 
 impl ObjectWriter {
-    /// Starts a member; its value follows. Names are plain words.
-    fn start_member(&mut self, name: &str) -> &mut Vec<u8> {
+    /// Starts a field; its value follows. Names are plain words.
+    fn start_field(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         self.0.extend_from_slice(&[b"\"", name.as_bytes(), b"\":"].concat());
         &mut self.0
     }
 
     fn set(&mut self, name: &str, value: impl Serialize) -> Result<()> {
-        serde_json::to_writer(self.start_member(name), &value)
+        serde_json::to_writer(self.start_field(name), &value)
             .map_err(|error| ErrorResponse::internal(&error))
     }
 
@@ -36,14 +36,14 @@ impl ObjectWriter {
 
     /// Writes a text that has no characters to escape: a host, a path or a word.
     fn set_plain(&mut self, name: &str, text: Arguments<'_>) {
-        self.start_member(name).extend_from_slice(format!("\"{text}\"").as_bytes());
+        self.start_field(name).extend_from_slice(format!("\"{text}\"").as_bytes());
     }
 
     fn set_object(&mut self, name: &str, value: Self) {
-        self.start_member(name).extend_from_slice(&value.into_text());
+        self.start_field(name).extend_from_slice(&value.into_text());
     }
 
-    /// Ends the object, which must have a member, and returns its text.
+    /// Ends the object, which must have a field, and returns its text.
     pub(crate) fn into_text(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
@@ -54,7 +54,7 @@ impl ObjectWriter {
     }
 }
 
-/// The optional members of an answer.
+/// The optional fields of an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extras {
     /// The caller's roles: in reads of projects.
@@ -73,14 +73,14 @@ impl Extras {
         Ok(Self {
             permissions: true,
             import_error: false,
-            license: call.params.is_set("license")?,
-            statistics: call.params.is_set("statistics")?,
-            custom_attributes: call.params.is_set("with_custom_attributes")?
+            license: call.params.is_true("license")?,
+            statistics: call.params.is_true("statistics")?,
+            custom_attributes: call.params.is_true("with_custom_attributes")?
                 && call.is_administrator(),
         })
     }
 
-    /// The members of the answer to a create or an edit.
+    /// The optional fields in the answer to a create or an edit.
     pub(crate) fn for_saved_project() -> Self {
         Self { import_error: true, ..Self::default() }
     }
@@ -95,22 +95,22 @@ pub(crate) fn simple_form(
     let attributes = effective_attributes(call, project)?;
     let level = call.level_in(project)?;
     let view = ProjectView { call, project, attributes: &attributes, level, extras };
-    let mut body = view.simple_members()?;
+    let mut body = view.write_simple_fields()?;
     body.set_if(call.is_at_least(18, 2), "visibility", &project.visibility)?;
     if call.release() >= OBSERVED_RELEASE {
-        view.repository_members(&mut body)?;
+        view.add_repository_fields(&mut body)?;
         let storage = &attributes["repository_storage"];
         body.set_if(call.is_administrator(), "repository_storage", storage)?;
-        view.custom_members(&mut body)?;
+        view.add_custom_attributes(&mut body)?;
     }
     Ok(body)
 }
 
 /// The effective attributes, together with the groups above.
 fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
-    let mut stored = serde_json::from_str(&project.attributes_json).unwrap_or_default();
-    group_settings::add_inherited_attributes(call, project, &mut stored)?;
-    Ok(stored)
+    let mut attributes = serde_json::from_str(&project.attributes_json).unwrap_or_default();
+    group_settings::add_inherited_attributes(call, project, &mut attributes)?;
+    Ok(attributes)
 }
 
 /// The full form.
@@ -119,24 +119,24 @@ pub(crate) fn full_form(
     project: &Project,
     extras: Extras,
 ) -> Result<ObjectWriter> {
-    let stored = effective_attributes(call, project)?;
+    let attributes = effective_attributes(call, project)?;
     let level = call.level_in(project)?;
-    let view = ProjectView { call, project, attributes: &stored, level, extras };
-    let mut body = view.simple_members()?;
-    view.repository_members(&mut body)?;
+    let view = ProjectView { call, project, attributes: &attributes, level, extras };
+    let mut body = view.write_simple_fields()?;
+    view.add_repository_fields(&mut body)?;
     let shares = if project.shared {
-        shares::list_json(call, Holder::Project(project.id))?
+        shares::invitations_json(call, Holder::Project(project.id))?
     } else {
         Vec::new()
     };
-    let image = project.full_path.to_lowercase();
+    let image_path = project.full_path.to_lowercase();
     body.set("creator_id", project.creator_id)?;
     body.set("visibility", &project.visibility)?;
     body.set("archived", call.is_archived(project)?)?;
     body.set("empty_repo", project.empty_repo)?;
     body.set_plain(
         "container_registry_image_prefix",
-        format_args!("{}/{image}", client_host(call)),
+        format_args!("{}/{image_path}", client_host(call)),
     );
     body.set("import_status", project.import_status_at(call.time_text()))?;
     body.set_object("_links", view.links());
@@ -147,25 +147,25 @@ pub(crate) fn full_form(
     for (name, value) in view.full_form_attributes() {
         body.set(name, value)?;
     }
-    // A project sends no e-mails because of its own setting or that of a group above.
+    // A project sends no e-mails if its own setting or that of a group above disables them.
     if call.is_at_least(16, 3) {
         let name = "emails_disabled";
-        let is_off = stored.get(name) == Some(&Value::Bool(true))
+        let is_off = attributes.get(name) == Some(&Value::Bool(true))
             || call.is_set_in_hierarchy(&project.namespace, name, true)?;
         body.set(name, is_off)?;
     }
-    let observed = call.release() >= OBSERVED_RELEASE;
-    body.set_if(observed, "updated_at", &project.updated_at)?;
-    body.set_if(observed, "description_html", description_html(&stored))?;
-    view.maintainers_members(&mut body)?;
-    view.optional_members(&mut body)?;
-    view.requested_members(&mut body)?;
+    let is_observed = call.release() >= OBSERVED_RELEASE;
+    body.set_if(is_observed, "updated_at", &project.updated_at)?;
+    body.set_if(is_observed, "description_html", description_html(&attributes))?;
+    view.add_maintainer_fields(&mut body)?;
+    view.add_optional_fields(&mut body)?;
+    view.add_requested_fields(&mut body)?;
     Ok(body)
 }
 
 impl ProjectView<'_> {
-    /// The members for maintainers only.
-    fn maintainers_members(&self, body: &mut ObjectWriter) -> Result<()> {
+    /// Adds the fields that only maintainers see.
+    fn add_maintainer_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if self.level < MAINTAINER {
             return Ok(());
@@ -177,8 +177,8 @@ impl ProjectView<'_> {
         body.set_if(self.extras.import_error, "import_error", error)
     }
 
-    /// The members of the simple form.
-    fn simple_members(&self) -> Result<ObjectWriter> {
+    /// Writes the fields of the simple form.
+    fn write_simple_fields(&self) -> Result<ObjectWriter> {
         let Self { call, project, .. } = self;
         let host = client_host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
@@ -201,10 +201,10 @@ impl ProjectView<'_> {
         Ok(body)
     }
 
-    /// The members for callers who may read the repository.
-    fn repository_members(&self, body: &mut ObjectWriter) -> Result<()> {
+    /// Adds the fields for callers who may read the repository.
+    fn add_repository_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
-        if self.can_read_code() {
+        if self.may_read_code() {
             let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base_url, project.full_path);
             body.set("forks_count", project.forks_count)?;
             body.set("readme_url", (!project.empty_repo).then_some(readme))?;
@@ -212,8 +212,8 @@ impl ProjectView<'_> {
         Ok(())
     }
 
-    /// The members that only some projects or callers have.
-    fn optional_members(&self, body: &mut ObjectWriter) -> Result<()> {
+    /// Adds the fields that only some projects or callers have.
+    fn add_optional_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
             body.set("owner", owner_json(call, id, &project.namespace)?)?;
@@ -229,21 +229,21 @@ impl ProjectView<'_> {
         Ok(())
     }
 
-    /// The members that the call requests.
-    fn requested_members(&self, body: &mut ObjectWriter) -> Result<()> {
+    /// Adds the fields that the call requests.
+    fn add_requested_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         for name in ["license_url", "license"] {
             body.set_if(self.extras.license, name, Value::Null)?;
         }
         if self.extras.statistics && self.level >= REPORTER {
-            let observed = self.call.release() >= OBSERVED_RELEASE;
-            let registry = observed.then_some("container_registry_size");
+            let is_observed = self.call.release() >= OBSERVED_RELEASE;
+            let registry = is_observed.then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
             body.set("statistics", sizes.collect::<BTreeMap<_, _>>())?;
         }
-        self.custom_members(body)
+        self.add_custom_attributes(body)
     }
 
-    fn custom_members(&self, body: &mut ObjectWriter) -> Result<()> {
+    fn add_custom_attributes(&self, body: &mut ObjectWriter) -> Result<()> {
         if self.extras.custom_attributes {
             let custom_attributes =
                 custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
@@ -254,14 +254,14 @@ impl ProjectView<'_> {
 
     /// The URLs of a project's parts.
     fn links(&self) -> ObjectWriter {
-        let address = format!("{}/api/v4/projects/{}", self.call.base_url, self.project.id);
+        let api_url = format!("{}/api/v4/projects/{}", self.call.base_url, self.project.id);
         let mut links = ObjectWriter::default();
-        links.set_plain("self", format_args!("{address}"));
-        links.set_plain("repo_branches", format_args!("{address}/repository/branches"));
+        links.set_plain("self", format_args!("{api_url}"));
+        links.set_plain("repo_branches", format_args!("{api_url}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
-            if !is_feature || self.can_use(&format!("{name}_access_level")) {
-                links.set_plain(name, format_args!("{address}/{name}"));
+            if !is_feature || self.may_use_feature(&format!("{name}_access_level")) {
+                links.set_plain(name, format_args!("{api_url}/{name}"));
             }
         }
         links
@@ -282,21 +282,22 @@ impl ProjectView<'_> {
 /// The URL of an import or a mirror, without credentials.
 fn import_url(attributes: &Map<String, Value>) -> Option<String> {
     let url = attributes.get("import_url")?.as_str()?;
-    let Some((scheme, rest)) = url.split_once("://") else {
+    let Some((scheme, after_scheme)) = url.split_once("://") else {
         return Some(url.to_owned());
     };
-    let host = rest.strip_prefix("*****:*****@").or_else(|| rest.strip_prefix("*****@"));
-    Some(format!("{scheme}://{}", host.unwrap_or(rest)))
+    let host =
+        after_scheme.strip_prefix("*****:*****@").or_else(|| after_scheme.strip_prefix("*****@"));
+    Some(format!("{scheme}://{}", host.unwrap_or(after_scheme)))
 }
 
 /// The description as a paragraph: Markdown is not rendered here.
 fn description_html(attributes: &Map<String, Value>) -> String {
     let text = attributes.get("description").and_then(Value::as_str).unwrap_or_default();
-    let Some(last) = text.lines().last().map(|line| line.chars().count()) else {
+    let Some(last_line_length) = text.lines().last().map(|line| line.chars().count()) else {
         return String::new();
     };
     let (lines, text) = (text.lines().count(), escape_html(text));
-    format!(r#"<p data-sourcepos="1:1-{lines}:{last}" dir="auto">{text}</p>"#)
+    format!(r#"<p data-sourcepos="1:1-{lines}:{last_line_length}" dir="auto">{text}</p>"#)
 }
 
 /// A text in HTML.
@@ -328,16 +329,16 @@ fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> 
 /// The upstream of a fork, if the caller may see it.
 fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
     let upstream = match Project::by_id(call.db, id)? {
-        Some(upstream) if call.sees(&upstream)? => upstream,
+        Some(upstream) if call.may_see(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut brief = simple_form(call, &upstream, extras)?;
+    let mut body = simple_form(call, &upstream, extras)?;
     if call.release() < OBSERVED_RELEASE {
-        brief.set("forks_count", upstream.forks_count)?;
-        brief.set("license_url", Value::Null)?;
-        brief.set("license", Value::Null)?;
+        body.set("forks_count", upstream.forks_count)?;
+        body.set("license_url", Value::Null)?;
+        body.set("license", Value::Null)?;
     }
-    Ok(Some(brief))
+    Ok(Some(body))
 }
 
 /// The keys of `statistics`; no repository has contents, so all are 0.
@@ -351,10 +352,10 @@ pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     Some(avatars::avatar_url(&call.base_url, Holder::Project(project.id), name))
 }
 
-/// The condition for projects `p` that a user is a member of. The list binds `:user`, `:namespaces`
-/// (a JSON array of those with the role), `:least`, `:today`, and `:everybody` (whether to include
-/// projects that all users may see).
-pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
+/// The condition for projects `p` that a user is a member of. The query binds `:user`, `:namespaces` (a JSON
+/// array of those in which the user has the level), `:least` (the level), `:today`, and `:everybody` (true to
+/// include projects that all users may see).
+pub(crate) const MEMBER_OF_SQL: &str = "((:everybody AND p.visibility <> 'private')
     OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
     OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))
     OR p.id IN (SELECT m.project_id FROM members m WHERE m.user_id = :user AND m.project_id IS NOT NULL

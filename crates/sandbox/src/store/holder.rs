@@ -10,7 +10,7 @@ pub(crate) enum Holder {
 
 impl Holder {
     /// The column for its id in such tables, and the id.
-    pub(crate) fn key(self) -> (&'static str, i64) {
+    pub(crate) fn column_and_id(self) -> (&'static str, i64) {
         match self {
             Self::Project(id) => ("project_id", id),
             Self::Group(id) => ("group_id", id),

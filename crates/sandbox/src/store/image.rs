@@ -1,8 +1,8 @@
 //! Copies of a store in memory, and restoring them.
 //!
-//! After [`Store::image`] and [`Store::restore`] a transaction is open around all calls. Restoring
-//! the same image is a rollback: its cost depends on the changes, and prepared statements stay. Any
-//! other image is copied page by page.
+//! [`Store::image`] and [`Store::restore`] leave a transaction open, and later calls run inside it.
+//! Restoring the same image is a rollback: its cost depends on the changes, and prepared statements
+//! stay. Any other image is copied page by page.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -41,7 +41,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The present content of this store, which is in memory.
+    /// Copies the current content of this store, which is in memory.
     pub(crate) fn image(&mut self) -> rusqlite::Result<StoreImage> {
         self.rollback_image = None;
         let writer = lock_mutex(&self.writer);
@@ -58,12 +58,12 @@ impl Store {
 
     /// Gives this store, which is in memory, the content of the image.
     pub(crate) fn restore(&mut self, image: &StoreImage) -> rusqlite::Result<()> {
-        let base = self.rollback_image.take();
+        let former_image = self.rollback_image.take();
         let mut writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
             writer.execute_batch("ROLLBACK")?;
         }
-        if !base.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
+        if !former_image.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
             image.copy_to(&mut writer)?;
         }
         writer.execute_batch("BEGIN")?;

@@ -43,9 +43,9 @@ const MAX_MAPPED_BYTES: i64 = 1 << 30;
 /// The maximum length of the write-ahead log in bytes; a longer one is moved into the file.
 const MAX_LOG_BYTES: u64 = 16 << 20;
 /// The number of prepared statements that a connection caches: more than the handlers have.
-const MAX_STATEMENTS: usize = 256;
+const MAX_CACHED_STATEMENTS: usize = 256;
 
-/// The place of the sandbox's data.
+/// Where the sandbox's data is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DataLocation {
     /// In memory; lost when the sandbox stops.
@@ -60,7 +60,7 @@ pub enum DataLocation {
 pub(crate) struct Store {
     writer: Mutex<Connection>,
     /// `None` in memory, where the writer also reads.
-    readers: Option<Readers>,
+    readers: Option<ReaderPool>,
     /// The image to which the transaction around all calls rolls back, if one is open.
     rollback_image: Option<StoreImage>,
     /// Held until the store is dropped.
@@ -68,11 +68,11 @@ pub(crate) struct Store {
 }
 
 #[derive(Debug)]
-struct Readers {
+struct ReaderPool {
     path: PathBuf,
     /// The write-ahead log.
-    log: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    log_path: PathBuf,
+    idle_connections: Mutex<Vec<Connection>>,
 }
 
 impl Store {
@@ -96,30 +96,31 @@ impl Store {
 
     fn open_file(path: &Path, is_durable: bool) -> Result<Self, StartError> {
         let lock = lock_file(path)?;
-        let wrap = |source| StartError::Database { path: path.to_owned(), source };
+        let database_error = |source| StartError::Database { path: path.to_owned(), source };
         // The file contains tokens, so only its owner can read it. SQLite gives its journals the same mode.
         drop(owner_only_options().open(path));
-        let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
+        let writer = Connection::open(path).and_then(configure).map_err(database_error)?;
         // This has an effect only while the file is empty.
-        writer.pragma_update(None, "page_size", PAGE_SIZE).map_err(wrap)?;
-        writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
-        writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(wrap)?;
+        writer.pragma_update(None, "page_size", PAGE_SIZE).map_err(database_error)?;
+        writer.pragma_update(None, "journal_mode", "wal").map_err(database_error)?;
+        writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(database_error)?;
         if is_durable {
-            writer.pragma_update(None, "synchronous", "full").map_err(wrap)?;
+            writer.pragma_update(None, "synchronous", "full").map_err(database_error)?;
         }
-        let version: i64 =
-            writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
+        let version: i64 = writer
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(database_error)?;
         match version {
-            0 => create_tables(&writer).map_err(wrap)?,
+            0 => create_tables(&writer).map_err(database_error)?,
             FORMAT_VERSION => {}
             _ => return Err(StartError::OtherVersion { path: path.to_owned(), version }),
         }
         Ok(Self {
             writer: Mutex::new(writer),
-            readers: Some(Readers {
+            readers: Some(ReaderPool {
                 path: path.to_owned(),
-                log: sibling(path, "-wal"),
-                idle: Mutex::new(Vec::new()),
+                log_path: path_with_suffix(path, "-wal"),
+                idle_connections: Mutex::new(Vec::new()),
             }),
             rollback_image: None,
             _lock: Some(lock),
@@ -131,7 +132,7 @@ impl Store {
         let Some(readers) = &self.readers else {
             return work(&*lock_mutex(&self.writer).savepoint()?);
         };
-        let idle = lock_mutex(&readers.idle).pop();
+        let idle = lock_mutex(&readers.idle_connections).pop();
         let reader = match idle {
             Some(reader) => reader,
             None => Connection::open(&readers.path).and_then(configure)?,
@@ -140,7 +141,7 @@ impl Store {
             let transaction = Transaction::new_unchecked(&reader, TransactionBehavior::Deferred)?;
             work(&transaction)
         };
-        let mut idle = lock_mutex(&readers.idle);
+        let mut idle = lock_mutex(&readers.idle_connections);
         if idle.len() < MAX_IDLE_READERS {
             idle.push(reader);
         }
@@ -163,20 +164,21 @@ impl Store {
         let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Immediate)?;
         let answer = work(&transaction)?;
         transaction.commit()?;
-        self.shorten_log(&writer);
+        self.checkpoint_long_log(&writer);
         Ok(answer)
     }
 
-    /// Runs `look`, which only reads, outside of all transactions. Only for a store in memory.
-    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
-        look(&lock_mutex(&self.writer))
+    /// Runs `work`, which only reads, outside of all transactions. Only for a store in memory.
+    pub(crate) fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        work(&lock_mutex(&self.writer))
     }
 
     /// Moves a long write-ahead log into the file, after waiting for the readers. SQLite's automatic way
     /// does not wait: while there are readers it flushes after each commit and never shortens the log.
-    fn shorten_log(&self, writer: &Connection) {
+    fn checkpoint_long_log(&self, writer: &Connection) {
         let Some(readers) = &self.readers else { return };
-        let is_long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > MAX_LOG_BYTES);
+        let is_long =
+            std::fs::metadata(&readers.log_path).is_ok_and(|log| log.len() > MAX_LOG_BYTES);
         if is_long && let Err(error) = writer.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             // After a failure the data is still in the log, and the next write tries again.
             tracing::warn!(%error, "the write-ahead log could not be shortened");
@@ -194,7 +196,7 @@ impl Store {
     /// Moves the write-ahead log into the file.
     pub(crate) fn checkpoint(&self) -> rusqlite::Result<()> {
         if let Some(readers) = &self.readers {
-            lock_mutex(&readers.idle).clear();
+            lock_mutex(&readers.idle_connections).clear();
             lock_mutex(&self.writer).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
         }
         Ok(())
@@ -216,7 +218,7 @@ fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     // Readers share the file through the system's page cache instead of filling caches of their
     // own.
     connection.pragma_update(None, "mmap_size", MAX_MAPPED_BYTES)?;
-    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
     // Otherwise a statement is prepared again for each new LIMIT or OFFSET, that is for each page.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
@@ -231,7 +233,7 @@ fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The path of a file beside the data.
-fn sibling(path: &Path, suffix: &str) -> PathBuf {
+fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -248,13 +250,13 @@ fn owner_only_options() -> OpenOptions {
 
 /// Takes `FILE.lock` for this process. The lock ends with the process; the file stays.
 fn lock_file(path: &Path) -> Result<File, StartError> {
-    let name = sibling(path, ".lock");
-    let wrap = |source| StartError::Lock { path: name.clone(), source };
-    let file = owner_only_options().open(&name).map_err(wrap)?;
+    let lock_path = path_with_suffix(path, ".lock");
+    let lock_error = |source| StartError::Lock { path: lock_path.clone(), source };
+    let file = owner_only_options().open(&lock_path).map_err(lock_error)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),
-        Err(TryLockError::Error(source)) => Err(wrap(source)),
+        Err(TryLockError::Error(source)) => Err(lock_error(source)),
     }
 }
 
@@ -274,7 +276,7 @@ mod tests {
         Ok(())
     }
 
-    fn both(check: impl Fn(&Store)) {
+    fn for_both_stores(check: impl Fn(&Store)) {
         let folder = tempfile::tempdir().expect("a folder");
         check(&Store::open(&DataLocation::Memory, false).expect("memory"));
         check(
@@ -285,7 +287,7 @@ mod tests {
 
     #[test]
     fn only_successful_writes_are_committed() {
-        both(|store| {
+        for_both_stores(|store| {
             store.write(insert).expect("written");
             let failed = store.write(|db| insert(db).and(Err::<(), _>(ErrorResponse::forbidden())));
             assert!(failed.is_err());
@@ -331,7 +333,7 @@ mod tests {
                 .expect("written");
             assert_eq!(store.read(count).expect("read"), number + 1);
         }
-        let log = std::fs::metadata(sibling(&path, "-wal")).expect("a log").len();
+        let log = std::fs::metadata(path_with_suffix(&path, "-wal")).expect("a log").len();
         assert!(log <= MAX_LOG_BYTES, "80 MB were written, and the log has {log} bytes");
     }
 

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result, params};
 use serde_json::Value;
 
-use super::stored::{Stored as _, run, stored};
+use super::stored::{Stored as _, execute, stored};
 
 /// One group or personal namespace. A group's id is its namespace's id.
 #[derive(Clone, Debug, Default)]
@@ -73,13 +73,13 @@ impl Namespace {
         let id = db.prepare_cached(sql)?.insert(group)?;
         let parent_traversal = parent.map_or("/", |parent| parent.traversal.as_str());
         let sql = "UPDATE namespaces SET traversal = ?1 WHERE id = ?2";
-        run(db, sql, params![format!("{parent_traversal}{id}/"), id]).map(|()| id)
+        execute(db, sql, params![format!("{parent_traversal}{id}/"), id]).map(|()| id)
     }
 
     /// The bounds of the traversals at and below this namespace: `'0'` follows `'/'`.
     pub(crate) fn traversal_range(&self) -> (String, String) {
-        let stem = self.traversal.strip_suffix('/').unwrap_or(&self.traversal);
-        (self.traversal.clone(), format!("{stem}0"))
+        let range_prefix = self.traversal.strip_suffix('/').unwrap_or(&self.traversal);
+        (self.traversal.clone(), format!("{range_prefix}0"))
     }
 
     /// The ids of this namespace and of all below it.
@@ -103,7 +103,7 @@ impl Namespace {
     /// The form in a project (reference 1, 2.8) and in the list of namespaces.
     pub(crate) fn brief(&self, base: &str) -> Value {
         // Namespaces have no avatars here.
-        let mut body = self.members("id name path kind full_path parent_id avatar_url");
+        let mut body = self.json_columns("id name path kind full_path parent_id avatar_url");
         body["web_url"] = self.web_url(base).into();
         body
     }

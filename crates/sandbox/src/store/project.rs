@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::super::call::Call;
 use super::namespace::Namespace;
-use super::stored::{Stored as _, run, stored};
+use super::stored::{Stored as _, execute, stored};
 
 /// One project with its namespace.
 #[derive(Clone, Debug, Default)]
@@ -83,9 +83,8 @@ stored!(Project: projects p,
     shared = "EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)"; namespace);
 
 impl Project {
-    /// The start of a query for [`Project::with_namespace`]; projects are `p`, their namespaces
-    /// `n`.
-    pub(crate) fn select() -> String {
+    /// The start of a query for [`Project::read_with_namespace`]: projects are `p`, their namespaces `n`.
+    pub(crate) fn select_sql() -> String {
         format!(
             "SELECT {}, {} FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
             Self::COLUMNS,
@@ -94,7 +93,7 @@ impl Project {
     }
 
     /// Reads a row. The projects of a list share namespaces, so known `namespaces` are not read again.
-    pub(crate) fn with_namespace(
+    pub(crate) fn read_with_namespace(
         row: &Row<'_>,
         namespaces: &mut HashMap<i64, Rc<Namespace>>,
     ) -> Result<Self> {
@@ -130,9 +129,9 @@ impl Project {
     }
 
     fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
-        let sql = format!("{} WHERE {condition}", Self::select());
+        let sql = format!("{} WHERE {condition}", Self::select_sql());
         db.prepare_cached(&sql)?
-            .query_row([key], |row| Self::with_namespace(row, &mut HashMap::new()))
+            .query_row([key], |row| Self::read_with_namespace(row, &mut HashMap::new()))
             .optional()
     }
 
@@ -176,7 +175,9 @@ impl Project {
     /// The value of `import_status` at a time.
     pub(crate) fn import_status_at(&self, now: &str) -> &str {
         match &self.import_done_at {
-            Some(done) if self.import_status == "scheduled" && done.as_str() <= now => {
+            Some(finish_time)
+                if self.import_status == "scheduled" && finish_time.as_str() <= now =>
+            {
                 if self.import_error.is_some() { "failed" } else { "finished" }
             }
             _ => &self.import_status,
@@ -206,6 +207,6 @@ impl Project {
     ) -> Result<()> {
         let text = serde_json::to_string(attributes).unwrap_or_default();
         let sql = "UPDATE projects SET attributes = ?2, updated_at = ?3 WHERE id = ?1";
-        run(db, sql, params![self.id, text, now])
+        execute(db, sql, params![self.id, text, now])
     }
 }

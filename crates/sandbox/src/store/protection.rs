@@ -8,7 +8,7 @@ use super::super::call::Call;
 use super::holder::Holder;
 use super::namespace::Namespace;
 use super::project::Project;
-use super::stored::{Stored as _, run, stored};
+use super::stored::{Stored as _, execute, stored};
 
 /// The actions that can be granted on a protected branch or tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,10 +22,10 @@ pub(crate) enum ProtectedAction {
 
 impl ProtectedAction {
     /// The actions on a branch.
-    pub(crate) const ALL: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
+    pub(crate) const BRANCH_ACTIONS: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
 
     /// The word in names of parameters and in the table.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Push => "push",
             Self::Merge => "merge",
@@ -37,14 +37,14 @@ impl ProtectedAction {
 
 impl ToSql for ProtectedAction {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
-        Ok(self.word().into())
+        Ok(self.name().into())
     }
 }
 
 impl FromSql for ProtectedAction {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let word = value.as_str()?;
-        let action = Self::ALL.into_iter().find(|action| action.word() == word);
+        let action = Self::BRANCH_ACTIONS.into_iter().find(|action| action.name() == word);
         action.ok_or(FromSqlError::InvalidType)
     }
 }
@@ -107,7 +107,7 @@ pub(crate) struct Protection {
     pub(crate) allow_force_push: bool,
     pub(crate) code_owner_approval_required: bool,
     pub(crate) updated_at: String,
-    /// The time from which it exists; `None` means from its creation.
+    /// The time at which a pending protection takes effect; `None` means at its creation.
     pub(crate) due_at: Option<String>,
 }
 
@@ -115,20 +115,24 @@ stored!(Protection: protected_branches b,
     id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at);
 
 impl Protection {
-    /// The protections of a project or group that exist now, in order of creation.
-    pub(crate) fn all(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
-        Self::present(call, holder, None)
+    /// The protections of a project or group that are in effect, in order of creation.
+    pub(crate) fn list_in(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
+        Self::list_active(call, holder, None)
     }
 
     /// Finds the protection with this name, case-sensitively.
-    pub(crate) fn named(call: &Call<'_>, holder: Holder, name: &str) -> Result<Option<Self>> {
-        Ok(Self::present(call, holder, Some(name))?.pop())
+    pub(crate) fn find_by_name(
+        call: &Call<'_>,
+        holder: Holder,
+        name: &str,
+    ) -> Result<Option<Self>> {
+        Ok(Self::list_active(call, holder, Some(name))?.pop())
     }
 
-    fn present(call: &Call<'_>, holder: Holder, name: Option<&str>) -> Result<Vec<Self>> {
+    fn list_active(call: &Call<'_>, holder: Holder, name: Option<&str>) -> Result<Vec<Self>> {
         let (column, id) = match holder {
             Holder::Group(id) => ("namespace_id", id),
-            other => other.key(),
+            other => other.column_and_id(),
         };
         let clauses = format!(
             "WHERE b.{column} = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)
@@ -143,8 +147,8 @@ impl Protection {
         project: &Project,
         branch: &str,
     ) -> Result<Vec<Self>> {
-        let mut protections = Self::all(call, Holder::Project(project.id))?;
-        protections.extend(Self::all(call, Holder::Group(root_group_id(&project.namespace)))?);
+        let mut protections = Self::list_in(call, Holder::Project(project.id))?;
+        protections.extend(Self::list_in(call, Holder::Group(root_group_id(&project.namespace)))?);
         protections.retain(|protection| matches_pattern(&protection.name, branch));
         Ok(protections)
     }
@@ -155,20 +159,20 @@ impl Protection {
     }
 
     /// Stores it with these grants and no others. The name of a new one must be free.
-    pub(crate) fn save(&mut self, db: &Connection, grants: &[Grant]) -> Result<()> {
-        self.id = self.put(db)?;
-        let ids = grants.iter().map(|grant| Grant { branch_id: self.id, ..*grant }.put(db));
+    pub(crate) fn save_with_grants(&mut self, db: &Connection, grants: &[Grant]) -> Result<()> {
+        self.id = self.upsert(db)?;
+        let ids = grants.iter().map(|grant| Grant { branch_id: self.id, ..*grant }.upsert(db));
         let ids = serde_json::Value::from(ids.collect::<Result<Vec<i64>>>()?);
         let sql = "DELETE FROM protected_branch_grants
                    WHERE branch_id = ?1 AND id NOT IN (SELECT value FROM json_each(?2))";
-        run(db, sql, params![self.id, ids.to_string()])
+        execute(db, sql, params![self.id, ids.to_string()])
     }
 }
 
 /// The id of the top-level group of a namespace.
 pub(crate) fn root_group_id(namespace: &Namespace) -> i64 {
-    let first = namespace.traversal.split('/').find(|id| !id.is_empty());
-    first.and_then(|id| id.parse().ok()).unwrap_or(namespace.id)
+    let root_id = namespace.traversal.split('/').find(|id| !id.is_empty());
+    root_id.and_then(|id| id.parse().ok()).unwrap_or(namespace.id)
 }
 
 /// Removes pending automatic protections that `pattern` covers.
@@ -182,21 +186,21 @@ pub(crate) fn remove_pending(
     let pending_protections = Protection::list(db, clauses, params![project, now])?;
     pending_protections
         .iter()
-        .filter(|due| matches_pattern(pattern, &due.name))
-        .try_for_each(|due| due.remove(db))
+        .filter(|protection| matches_pattern(pattern, &protection.name))
+        .try_for_each(|protection| protection.remove(db))
 }
 
 /// True if a pattern, in which `*` matches any text, matches a branch.
 pub(crate) fn matches_pattern(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
     let first_part = parts.remove(0);
-    let Some(mut remaining) = branch.strip_prefix(first_part) else { return false };
-    let Some(last) = parts.pop() else { return remaining.is_empty() };
+    let Some(mut unmatched_text) = branch.strip_prefix(first_part) else { return false };
+    let Some(last_part) = parts.pop() else { return unmatched_text.is_empty() };
     for part in parts {
-        let Some((_, after)) = remaining.split_once(part) else { return false };
-        remaining = after;
+        let Some((_, text_after)) = unmatched_text.split_once(part) else { return false };
+        unmatched_text = text_after;
     }
-    remaining.ends_with(last)
+    unmatched_text.ends_with(last_part)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Record {
         self.settings.get(name).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn is_set(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.settings.get(name) == Some(&Value::Bool(true))
     }
 
@@ -67,12 +67,12 @@ impl Record {
 
 /// A table of such rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Records(pub(crate) &'static str);
+pub(crate) struct RecordTable(pub(crate) &'static str);
 
-impl Records {
+impl RecordTable {
     /// All rows of a project or group, in order of creation.
-    pub(crate) fn all(self, call: &Call<'_>, holder: Holder) -> Result<Vec<Record>> {
-        let (column, holder_id) = holder.key();
+    pub(crate) fn list(self, call: &Call<'_>, holder: Holder) -> Result<Vec<Record>> {
+        let (column, holder_id) = holder.column_and_id();
         self.select(call.db, &format!("WHERE {column} = ?1"), [holder_id])
     }
 
@@ -83,37 +83,37 @@ impl Records {
     }
 
     /// The rows of a project or group whose setting `name` is the text `value`.
-    pub(crate) fn with_text(
+    pub(crate) fn list_with_text(
         self,
         call: &Call<'_>,
         holder: Holder,
         name: &str,
         value: &str,
     ) -> Result<Vec<Record>> {
-        let (column, holder_id) = holder.key();
+        let (column, holder_id) = holder.column_and_id();
         let condition = format!("WHERE {column} = ?1 AND json_extract(settings, '$.' || ?2) = ?3");
         self.select(call.db, &condition, (holder_id, name, value))
     }
 
     /// The number of rows of a project or group.
     pub(crate) fn count(self, call: &Call<'_>, holder: Holder) -> Result<i64> {
-        let (column, holder_id) = holder.key();
+        let (column, holder_id) = holder.column_and_id();
         let sql = format!("SELECT count(*) FROM {} WHERE {column} = ?1", self.0);
         call.db.prepare_cached(&sql)?.query_row([holder_id], |row| row.get(0))
     }
 
     /// The row of a holder that has at most one.
-    pub(crate) fn single(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
-        Ok(self.all(call, holder)?.pop())
+    pub(crate) fn find_single(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
+        Ok(self.list(call, holder)?.pop())
     }
 
     /// All rows of the service.
-    pub(crate) fn all_of_service(self, call: &Call<'_>) -> Result<Vec<Record>> {
+    pub(crate) fn list_all(self, call: &Call<'_>) -> Result<Vec<Record>> {
         self.select(call.db, "", [])
     }
 
     pub(crate) fn find(self, call: &Call<'_>, holder: Holder, id: i64) -> Result<Option<Record>> {
-        let (column, holder_id) = holder.key();
+        let (column, holder_id) = holder.column_and_id();
         Ok(self
             .select(call.db, &format!("WHERE {column} = ?1 AND id = ?2"), [holder_id, id])?
             .pop())
@@ -121,7 +121,7 @@ impl Records {
 
     /// Stores a row now, and gives a new one its id.
     pub(crate) fn save(self, call: &Call<'_>, holder: Holder, record: &mut Record) -> Result<()> {
-        let (column, holder_id) = holder.key();
+        let (column, holder_id) = holder.column_and_id();
         call.time_text().clone_into(&mut record.updated_at);
         let sql = format!(
             "INSERT INTO {} (id, {column}, settings, created_at, updated_at)

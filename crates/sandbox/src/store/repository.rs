@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use sha2::{Digest, Sha256};
 
-use super::stored::{Stored as _, rows, run, stored};
+use super::stored::{Stored as _, execute, query_rows, stored};
 
 /// One commit.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ const MIN_ID_LENGTH: usize = 4;
 
 /// An edit of one file in a commit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CommitAction<'a> {
+pub(crate) struct CommitEdit<'a> {
     pub(crate) path: &'a str,
     /// The new content, and true if the file is executable; `None` removes the file.
     pub(crate) content: Option<(&'a [u8], bool)>,
@@ -73,7 +73,7 @@ pub(crate) struct Repository<'a> {
 
 stored!(Commit: commits c, id, parent, message, author_name, author_email, created_at);
 
-/// An id of 40 hexadecimal digits for `parts`.
+/// An id of 40 hexadecimal digits that identifies `parts`.
 pub(crate) fn digest_id(parts: &[&[u8]]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
@@ -112,11 +112,11 @@ impl Repository<'_> {
 
     pub(crate) fn remove(self, RefKind { table, .. }: RefKind, name: &str) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE project_id = ?1 AND name = ?2");
-        run(self.db, &sql, params![self.project, name])
+        execute(self.db, &sql, params![self.project, name])
     }
 
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
-    pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
+    pub(crate) fn resolve_commit(self, reference: &str) -> Result<Option<Commit>> {
         for kind in [BRANCHES, TAGS] {
             if let Some(git_ref) = self.find(kind, reference)? {
                 return Ok(Some(git_ref.commit));
@@ -152,10 +152,10 @@ impl Repository<'_> {
 
     /// The paths of all files at a commit, in order, each with its blob and whether it is
     /// executable.
-    pub(crate) fn paths(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
+    pub(crate) fn list_files(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
         let sql = "SELECT path, blob_id, executable FROM trees
                    WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path";
-        rows(self.db, sql, params![self.project, commit])
+        query_rows(self.db, sql, params![self.project, commit])
     }
 
     /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
@@ -163,54 +163,54 @@ impl Repository<'_> {
         self,
         branch: &str,
         commit: Commit,
-        edits: &[CommitAction<'_>],
+        edits: &[CommitEdit<'_>],
     ) -> Result<()> {
         let Commit { message, author_name, author_email, created_at, .. } = commit;
         let parent = self.find(BRANCHES, branch)?.map(|branch| branch.commit.id);
-        let mut parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
-        parts.push(parent.as_deref().unwrap_or_default().as_bytes());
+        let mut digest_parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
+        digest_parts.push(parent.as_deref().unwrap_or_default().as_bytes());
         for edit in edits {
-            parts.push(edit.path.as_bytes());
-            parts.extend(edit.content.map(|(content, _)| content));
+            digest_parts.push(edit.path.as_bytes());
+            digest_parts.extend(edit.content.map(|(content, _)| content));
         }
-        let id = digest_id(&parts);
+        let id = digest_id(&digest_parts);
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let row = params![self.project, id, parent, message, author_name, author_email, created_at];
-        run(self.db, sql, row)?;
+        execute(self.db, sql, row)?;
         if let Some(parent) = &parent {
             let sql = "INSERT OR IGNORE INTO trees
                        SELECT project_id, ?3, path, blob_id, executable, last_commit_id FROM trees
                        WHERE project_id = ?1 AND commit_id = ?2";
-            run(self.db, sql, params![self.project, parent, id])?;
+            execute(self.db, sql, params![self.project, parent, id])?;
         }
         for edit in edits {
-            self.apply_action(&id, edit)?;
+            self.apply_edit(&id, edit)?;
         }
         self.set_branch(branch, &id)
     }
 
-    fn apply_action(self, commit: &str, edit: &CommitAction<'_>) -> Result<()> {
+    fn apply_edit(self, commit: &str, edit: &CommitEdit<'_>) -> Result<()> {
         let Some((content, executable)) = edit.content else {
             let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
-            return run(self.db, sql, params![self.project, commit, edit.path]);
+            return execute(self.db, sql, params![self.project, commit, edit.path]);
         };
         let blob = digest_id(&[content]);
         let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
-        run(self.db, sql, params![self.project, blob, content])?;
+        execute(self.db, sql, params![self.project, blob, content])?;
         let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
-        run(self.db, sql, params![self.project, commit, edit.path, blob, executable])
+        execute(self.db, sql, params![self.project, commit, edit.path, blob, executable])
     }
 
     /// Points a branch, which is created if missing, to a commit.
     pub(crate) fn set_branch(self, branch: &str, commit: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)";
-        run(self.db, sql, params![self.project, branch, commit])
+        execute(self.db, sql, params![self.project, branch, commit])
     }
 
     /// Creates a tag. Its name must be free.
     pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
         let sql = "INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)";
-        run(self.db, sql, params![self.project, name, message, commit, now])
+        execute(self.db, sql, params![self.project, name, message, commit, now])
     }
 
     /// Copies everything from another project.

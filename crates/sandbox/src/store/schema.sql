@@ -1,6 +1,6 @@
--- The tables of the embedded service. AUTOINCREMENT everywhere: the service never uses an id twice.
--- Times are RFC 3339 texts in UTC with milliseconds, dates are `YYYY-MM-DD`: both compare as texts. `settings` is a
--- JSON object of what was set.
+-- The tables of the sandbox. AUTOINCREMENT everywhere: the service never reuses an id. Times are RFC 3339 texts
+-- in UTC with milliseconds, dates are `YYYY-MM-DD`: both can be compared as texts. `settings` is a JSON object of the
+-- explicitly set values.
 
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -13,13 +13,13 @@ CREATE TABLE users (
     admin INTEGER NOT NULL DEFAULT 0,
     bot INTEGER NOT NULL DEFAULT 0,
     created_at TEXT NOT NULL,
-    -- Whether nobody but the user and administrators sees the lists of the user's projects.
+    -- True if only the user and administrators see the lists of the user's projects.
     private_profile INTEGER NOT NULL DEFAULT 0,
     settings TEXT NOT NULL DEFAULT '{}'
 );
 
--- A token is kept as its SHA-256. The first eight bytes find the row; the whole is compared in constant time. One
--- that was revoked is still listed.
+-- A token is stored as its SHA-256. The row is found by the first eight bytes (`prefix`); the whole digest is compared
+-- in constant time. Revoked tokens stay in lists.
 CREATE TABLE tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -34,8 +34,8 @@ CREATE TABLE tokens (
 CREATE INDEX tokens_by_prefix ON tokens (prefix);
 CREATE INDEX tokens_by_user ON tokens (user_id);
 
--- Groups and the personal namespaces of users. `traversal` is the ids from the root down, `/1/5/9/`, so that a
--- subtree is one range of the index and the ancestors are in the row itself.
+-- Groups and the personal namespaces of users. `traversal` contains the ids from the root down, `/1/5/9/`: a subtree
+-- is one range of its index, and the row itself contains its ancestors.
 CREATE TABLE namespaces (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL CHECK (kind IN ('user', 'group')),
@@ -55,7 +55,7 @@ CREATE INDEX namespaces_by_parent ON namespaces (parent_id);
 CREATE INDEX namespaces_by_owner ON namespaces (owner_id);
 CREATE INDEX namespaces_by_traversal ON namespaces (traversal);
 
--- `attributes` is a JSON object of all that was set, also of what cannot be read back.
+-- `attributes` is a JSON object of all attributes, including those that answers never show.
 CREATE TABLE projects (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace_id INTEGER NOT NULL REFERENCES namespaces ON DELETE CASCADE,
@@ -90,17 +90,17 @@ BEGIN
     DELETE FROM former_paths WHERE full_path = new.full_path;
     INSERT OR REPLACE INTO former_paths (full_path, project_id) VALUES (old.full_path, old.id);
 END;
--- A page far down a list is found by walking this index instead of the rows, which are large.
+-- Finds pages far down a list by reading only this index; the rows are large.
 CREATE INDEX projects_by_id ON projects (id);
 
--- Where projects were before they were renamed or moved.
+-- Full paths of projects before they were renamed or moved.
 CREATE TABLE former_paths (
     full_path TEXT PRIMARY KEY COLLATE NOCASE,
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE
 ) WITHOUT ROWID;
 CREATE INDEX former_paths_by_project ON former_paths (project_id);
 
--- What was uploaded.
+-- Uploaded files.
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
@@ -110,7 +110,7 @@ CREATE TABLE files (
 );
 CREATE INDEX files_by_project ON files (project_id);
 
--- Custom roles; their settings are the list of their permissions.
+-- Custom roles; `settings` is the list of their permissions.
 CREATE TABLE member_roles (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
@@ -119,7 +119,7 @@ CREATE TABLE member_roles (
     settings TEXT NOT NULL
 );
 
--- Somebody without an account can be invited: a membership with an e-mail address instead of a user.
+-- Memberships. An invitation of a person without an account has an e-mail address instead of a user.
 CREATE TABLE members (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
@@ -176,7 +176,7 @@ CREATE TABLE stars (
 ) WITHOUT ROWID;
 CREATE INDEX stars_by_user ON stars (user_id);
 
--- Texts that administrators attach to projects, groups and users.
+-- Custom attributes: texts that administrators attach to projects, groups and users.
 CREATE TABLE custom_attributes (
     project_id INTEGER REFERENCES projects ON DELETE CASCADE,
     group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
@@ -188,7 +188,7 @@ CREATE TABLE custom_attributes (
     UNIQUE (user_id, key)
 );
 
--- Pictures.
+-- Avatars.
 CREATE TABLE avatars (
     project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
     group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
@@ -197,8 +197,8 @@ CREATE TABLE avatars (
     content BLOB NOT NULL
 );
 
--- Protected branches, of a project or of all projects in a group. `due_at` is when the service makes one by itself,
--- if that is yet to come: until then nobody sees it.
+-- Protected branches of a project, or of all projects in a group. `due_at` is the time at which an automatic
+-- protection takes effect; until then nobody sees it.
 CREATE TABLE protected_branches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER REFERENCES projects ON DELETE CASCADE,
@@ -213,7 +213,7 @@ CREATE TABLE protected_branches (
     CHECK ((project_id IS NULL) <> (namespace_id IS NULL))
 );
 
--- Who may do what with a protected branch: a level, and whom it is for, if that is a user, a group or a deploy key.
+-- Grants of actions on a protected branch: to a level, or to a user, a group or a deploy key.
 CREATE TABLE protected_branch_grants (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     branch_id INTEGER NOT NULL REFERENCES protected_branches ON DELETE CASCADE,
@@ -228,8 +228,7 @@ CREATE INDEX protected_branch_grants_by_user ON protected_branch_grants (user_id
 CREATE INDEX protected_branch_grants_by_group ON protected_branch_grants (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX protected_branch_grants_by_key ON protected_branch_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
 
--- What is around projects and groups: deploy keys. Plain collections have tables of
--- their own form (`routes/registry.rs`).
+-- Deploy keys. The tables of plain collections are created by `routes/registry.rs`.
 CREATE TABLE deploy_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     title TEXT NOT NULL,
@@ -246,7 +245,7 @@ CREATE TABLE deploy_key_projects (
     PRIMARY KEY (project_id, key_id)
 ) WITHOUT ROWID;
 CREATE INDEX deploy_key_projects_by_key ON deploy_key_projects (key_id);
--- A key goes with the last project that uses it.
+-- A key is removed with the last project that uses it.
 CREATE TRIGGER deploy_keys_without_project AFTER DELETE ON deploy_key_projects BEGIN
     DELETE FROM deploy_keys WHERE id = OLD.key_id
         AND NOT EXISTS (SELECT 1 FROM deploy_key_projects WHERE key_id = OLD.key_id);
@@ -268,8 +267,7 @@ CREATE TABLE runner_projects (
 );
 CREATE INDEX runner_projects_by_project ON runner_projects (project_id);
 
--- Repositories, as far as clients look at them: commits, each with the whole tree of its files,
--- branches, tags. Nothing of Git is kept.
+-- Repositories: commits, each with the complete tree of its files, branches and tags. Nothing of Git is stored.
 CREATE TABLE commits (
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
     id TEXT NOT NULL,
@@ -314,7 +312,7 @@ CREATE TABLE tags (
     PRIMARY KEY (project_id, name)
 ) WITHOUT ROWID;
 
--- Merge requests, as far as there is something to comment on, and their notes.
+-- Merge requests, with only the fields that notes need, and their notes.
 CREATE TABLE merge_requests (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
@@ -342,6 +340,6 @@ CREATE TABLE notes (
 );
 CREATE INDEX notes_by_merge_request ON notes (merge_request_id, created_at);
 
--- Topics belong to the whole service and stay when no project has them any more.
+-- Topics belong to the whole service, and stay when no project uses them any more.
 CREATE TABLE topics (name TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
 

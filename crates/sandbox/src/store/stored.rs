@@ -1,4 +1,4 @@
-//! Reading rows: one list of fields defines both what a query selects and what is read.
+//! Reads rows. One list of fields defines both the selected columns and the fields that are read.
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row, ToSql, params_from_iter};
 use serde_json::Value;
@@ -27,8 +27,9 @@ pub(crate) trait Stored: Sized {
     /// The value of a column as JSON; null for another name.
     fn column(&self, name: &str) -> Value;
 
-    /// A JSON object with these columns. A name without a column gets null, which the caller may replace.
-    fn members(&self, names: &str) -> Value {
+    /// A JSON object with these columns, separated by spaces. A name without a column gets null, which the
+    /// caller may replace.
+    fn json_columns(&self, names: &str) -> Value {
         names.split(' ').map(|name| (name.to_owned(), self.column(name))).collect()
     }
 
@@ -49,15 +50,15 @@ pub(crate) trait Stored: Sized {
 
     /// Replaces the row with its id, or inserts a new one if its id is 0. Returns the id. Only for
     /// types without computed columns.
-    fn put(&self, db: &Connection) -> Result<i64> {
+    fn upsert(&self, db: &Connection) -> Result<i64> {
         let (table, alias) = Self::TABLE.split_once(' ').unwrap_or_default();
         let names = Self::COLUMNS.replace(&format!("{alias}."), "");
-        let others = names.split(", ").skip(1).map(|name| format!("{name} = excluded.{name}"));
+        let assignments = names.split(", ").skip(1).map(|name| format!("{name} = excluded.{name}"));
         let sql = format!(
             "INSERT INTO {table} ({names}) VALUES (nullif(?, 0){})
              ON CONFLICT (id) DO UPDATE SET {} RETURNING id",
             ", ?".repeat(Self::WIDTH - 1),
-            others.collect::<Vec<_>>().join(", ")
+            assignments.collect::<Vec<_>>().join(", ")
         );
         db.prepare_cached(&sql)?.query_row(params_from_iter(self.values()), |row| row.get(0))
     }
@@ -65,7 +66,7 @@ pub(crate) trait Stored: Sized {
     /// Removes it.
     fn remove(&self, db: &Connection) -> Result<()> {
         let sql = format!("DELETE FROM {} WHERE id = ?1", Self::TABLE.replace(' ', " AS "));
-        run(db, &sql, params_from_iter(self.values().first()))
+        execute(db, &sql, params_from_iter(self.values().first()))
     }
 
     /// All rows with the columns `extra_columns`, which begin at [`Self::WIDTH`]; `read` combines both.
@@ -87,8 +88,8 @@ pub(crate) trait Stored: Sized {
         Self::first(db, &format!("WHERE {alias}.id = ?1"), [id])
     }
 
-    /// As [`Self::by_id`]; `None` without an id.
-    fn by_any(db: &Connection, id: Option<i64>) -> Result<Option<Self>> {
+    /// As [`Self::by_id`], for an optional id.
+    fn by_optional_id(db: &Connection, id: Option<i64>) -> Result<Option<Self>> {
         id.map_or(Ok(None), |id| Self::by_id(db, id))
     }
 
@@ -98,13 +99,13 @@ pub(crate) trait Stored: Sized {
     }
 }
 
-/// Carries a statement out.
-pub(crate) fn run(db: &Connection, sql: &str, params: impl Params) -> Result<()> {
+/// Executes a statement.
+pub(crate) fn execute(db: &Connection, sql: &str, params: impl Params) -> Result<()> {
     db.prepare_cached(sql)?.execute(params).map(drop)
 }
 
 /// All rows of a result, as tuples.
-pub(crate) fn rows<T>(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<T>>
+pub(crate) fn query_rows<T>(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<T>>
 where
     T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
 {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::super::answer::set_if;
 use super::super::call::Call;
 use super::super::profile::OBSERVED_RELEASE;
-use super::stored::{Stored as _, run, stored};
+use super::stored::{Stored as _, execute, stored};
 
 /// One user.
 #[derive(Clone, Debug, Default)]
@@ -37,25 +37,25 @@ impl User {
         Self { username, name, email, state, ..Self::default() }
     }
 
-    /// Finds it by name, ignoring case.
+    /// Finds a user by username, ignoring case.
     pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE u.username = ?1", [name])
     }
 
-    /// Finds it by e-mail address, ignoring case.
+    /// Finds a user by e-mail address, ignoring case.
     pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE u.email = ?1 COLLATE NOCASE", [email])
     }
 
     /// True if a text may be an e-mail address.
-    pub(crate) fn is_address(text: &str) -> bool {
-        let sides = text.split_once('@');
-        sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
+    pub(crate) fn is_email_address(text: &str) -> bool {
+        let name_and_host = text.split_once('@');
+        name_and_host.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
             && text.matches('@').count() == 1
             && !text.contains(char::is_whitespace)
     }
 
-    /// Finds it by id or name, as in paths and parameters.
+    /// Finds a user by id or username, as in paths and parameters.
     pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
@@ -70,14 +70,14 @@ impl User {
 
     /// True if a search for this text, in lower case, finds the user: by a part of the names, or by
     /// the whole e-mail address. Only administrators find private addresses.
-    pub(crate) fn is_found_by(&self, text: &str, finds_private_address: bool) -> bool {
+    pub(crate) fn matches_search(&self, text: &str, finds_private_address: bool) -> bool {
         let address = Some(&self.email).filter(|_| finds_private_address);
         let address = address.or(self.public_email.as_ref());
-        self.is_named(text) || address.is_some_and(|known| known.to_lowercase() == text)
+        self.is_named(text) || address.is_some_and(|email| email.to_lowercase() == text)
     }
 
-    /// Inserts a user, who becomes a member wherever the address was invited. All users except bots
-    /// get a personal namespace.
+    /// Inserts a user, and turns invitations of the e-mail address into memberships. All users except bots get
+    /// a personal namespace.
     pub(crate) fn insert(&self, db: &Connection, now: &str) -> Result<i64> {
         let Self { username, name, email, state, admin, bot, .. } = self;
         let sql = "INSERT INTO users (username, name, email, state, admin, bot, created_at)
@@ -89,16 +89,16 @@ impl User {
                        VALUES ('user', ?1, ?2, ?3, ?2, ?1, ?4)";
             let namespace = db.prepare_cached(sql)?.insert(params![name, username, id, now])?;
             let sql = "UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1";
-            run(db, sql, [namespace])?;
+            execute(db, sql, [namespace])?;
         }
         let sql =
             "UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2";
-        run(db, sql, params![id, email]).map(|()| id)
+        execute(db, sql, params![id, email]).map(|()| id)
     }
 
     /// The short form that members, owners and starrers share (reference 1, 2.11).
     pub(crate) fn brief(&self, call: &Call<'_>) -> Value {
-        let mut body = self.members("id username name state");
+        let mut body = self.json_columns("id username name state");
         body["avatar_url"] = self.avatar_url(&call.base_url).into();
         body["web_url"] = format!("{}/{}", call.base_url, self.username).into();
         set_if(&mut body, call.is_at_least(16, 5), "locked", false);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{
-    AttributeTier, Collection, Form, OBSERVED_RELEASE, RowField, SandboxConfig, serves,
+    AttributeTier, Collection, FieldType, OBSERVED_RELEASE, RowField, SandboxConfig, serves,
 };
 
 use super::client::{ROOT, World, contains, kept, usual_seed};
@@ -565,36 +565,36 @@ async fn only_personal_tokens_show_addresses() {
 #[tokio::test]
 async fn a_described_collection_is_served() {
     let mut toys = Collection::new("/projects/{id}/play/toys");
-    toys.key = "code";
-    toys.required = &["name"];
-    toys.unique = &["name"];
-    toys.extra_members = &[("owner", r#""project""#)];
+    toys.answer_key = "code";
+    toys.required_params = &["name"];
+    toys.unique_fields = &["name"];
+    toys.extra_fields = &[("owner", r#""project""#)];
     toys.fields = const {
         &[
             RowField {
                 is_create_only: true,
                 is_trimmed: true,
-                ..RowField::new("name", Form::Text)
+                ..RowField::new("name", FieldType::Text)
             },
             RowField {
                 answer_name: "toy_size",
                 preset: "3",
-                ..RowField::new("size", Form::Integer)
+                ..RowField::new("size", FieldType::Integer)
             },
             RowField {
                 is_reset_by_edit: true,
                 preset: "false",
-                ..RowField::new("loud", Form::Flag)
+                ..RowField::new("loud", FieldType::Flag)
             },
-            RowField { answer_name: "", ..RowField::new("note", Form::Text) },
-            RowField::new("colours", Form::Texts),
-            RowField { since: Some(OBSERVED_RELEASE), ..RowField::new("late", Form::Text) },
-            RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", Form::Text) },
+            RowField { answer_name: "", ..RowField::new("note", FieldType::Text) },
+            RowField::new("colours", FieldType::Texts),
+            RowField { since: Some(OBSERVED_RELEASE), ..RowField::new("late", FieldType::Text) },
+            RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", FieldType::Text) },
         ]
     };
     let mut named = Collection::new("/groups/{id}/gates");
-    (named.key, named.is_edited, named.fields) =
-        ("name", false, const { &[RowField::new("name", Form::Text)] });
+    (named.answer_key, named.has_update, named.fields) =
+        ("name", false, const { &[RowField::new("name", FieldType::Text)] });
     // The sandbox has this one itself.
     let known = Collection::new("/projects/{id}/milestones");
     let collections = vec![toys, named, known];

@@ -49,12 +49,12 @@ fn names_are_unique_and_switches_are_those_of_the_profile() {
     assert_eq!(names.len(), FACTS.len());
     let items = include_str!("../../src/facts.md").lines().filter(|line| line.starts_with('-'));
     assert_eq!(items.count(), FACTS.len(), "an item that cannot be read");
-    let named: BTreeSet<_> = FACTS.iter().filter_map(|fact| fact.switch).collect();
+    let named: BTreeSet<_> = FACTS.iter().filter_map(|fact| fact.dialect).collect();
     let switches: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
     assert_eq!(named, switches);
     for fact in FACTS.iter() {
         let is_known = ["service", "code of 18.9", "inferred"].contains(&fact.source);
         assert!(is_known || fact.source.starts_with("reference "), "{fact} has no known source");
-        assert!(fact.source != "inferred" || fact.switch.is_some(), "{fact} has no other way");
+        assert!(fact.source != "inferred" || fact.dialect.is_some(), "{fact} has no other way");
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Conditions, Model, Profile, RandomSource, Seed};
+use undrift_sandbox::{Clock, Model, Profile, RandomSource, Seed, ServiceOptions};
 
 use super::client::{ROOT, usual_seed};
 use super::facts::fact;
@@ -15,12 +15,12 @@ const KEY: &str =
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 
 /// The same conditions each time, with a clock that starts at this second.
-fn conditions(second: i64) -> Conditions {
+fn conditions(second: i64) -> ServiceOptions {
     let time = jiff::Timestamp::from_second(second).expect("a time");
-    Conditions {
+    ServiceOptions {
         clock: Clock::new(move || time),
-        chance: RandomSource::seeded(second.unsigned_abs()),
-        ..Conditions::default()
+        random: RandomSource::seeded(second.unsigned_abs()),
+        ..ServiceOptions::default()
     }
 }
 
@@ -126,7 +126,9 @@ fn each_run_has_conditions_of_its_own() {
         Profile { absent_delete: undrift_sandbox::AbsentDelete::NotFound, ..Profile::default() };
     for (profile, status) in [(Profile::default(), 204), (profile, 404), (Profile::default(), 204)]
     {
-        model.reset(&image, Conditions { profile, ..conditions(2_000_000_000) }).expect("reset");
+        model
+            .reset(&image, ServiceOptions { profile, ..conditions(2_000_000_000) })
+            .expect("reset");
         assert_eq!(
             call(&model, "DELETE", &format!("{HOOKS}/9"), &Value::Null).0,
             status,
@@ -259,7 +261,7 @@ fn a_service_may_keep_another_spelling() {
     let profile = Profile { normalises: true, ..Profile::default() };
     let model = Model::from_image(
         &usual(0).image().expect("an image"),
-        Conditions { profile, ..conditions(0) },
+        ServiceOptions { profile, ..conditions(0) },
     )
     .expect("a model");
     for (method, path, sent, kept) in [
@@ -302,7 +304,7 @@ fn a_service_may_quote_what_was_sent() {
     let profile = Profile { echoes_input: true, ..Profile::default() };
     let model = Model::from_image(
         &usual(0).image().expect("an image"),
-        Conditions { profile, ..conditions(0) },
+        ServiceOptions { profile, ..conditions(0) },
     )
     .expect("a model");
     for (method, path, body) in [

@@ -9,7 +9,7 @@ use http::{HeaderMap, Request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::Regex;
 use serde_json::{Map, Value, json};
-use undrift_sandbox::{Clock, Conditions, Model, Profile, RandomSource, Seed};
+use undrift_sandbox::{Clock, Model, Profile, RandomSource, Seed, ServiceOptions};
 
 use super::exchange::Exchange;
 
@@ -44,19 +44,19 @@ impl World {
     pub(crate) fn new(prefix: &str) -> Self {
         let start: jiff::Timestamp = format!("{TODAY}T08:00:00Z").parse().expect("a time");
         let asked = AtomicI64::new(start.as_millisecond());
-        let conditions = Conditions {
+        let conditions = ServiceOptions {
             // Every request is later than the one before.
             clock: Clock::new(move || {
                 let now = asked.fetch_add(1, Ordering::Relaxed);
                 jiff::Timestamp::from_millisecond(now).expect("a time")
             }),
-            chance: RandomSource::seeded(1),
+            random: RandomSource::seeded(1),
             // The storage of the recordings was stubbed, and no branch was ever protected by itself.
             profile: Profile {
                 protection_delay: Duration::from_secs(86_400),
                 ..Profile::default()
             },
-            ..Conditions::default()
+            ..ServiceOptions::default()
         };
         let seed = json!({"tier": "ultimate", "release": "18.9"});
         let seed = Seed::from_json(seed).expect("a seed");
