@@ -181,7 +181,8 @@ pub fn plural(noun: &str) -> String {
 
 /// `noun` with its article: `a label`, `an environment`.
 pub fn with_article(noun: &str) -> String {
-    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let has_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']) && !noun.starts_with("us");
+    let article = if has_vowel { "an" } else { "a" };
     format!("{article} {noun}")
 }
 
@@ -458,7 +459,8 @@ mod tests {
             [(0, "hook"), (1, "entry"), (2, "entry"), (3, "key")].map(|(n, noun)| count(n, noun));
         assert_eq!(counted, ["0 hooks", "1 entry", "2 entries", "3 keys"]);
         assert_eq!(alternatives(&["a", "b", "c"]), "`a`, `b` or `c`");
-        assert_eq!([with_article("label"), with_article("odd key")], ["a label", "an odd key"]);
+        let nouns = ["label", "odd key", "user list", "upstream"].map(with_article);
+        assert_eq!(nouns, ["a label", "an odd key", "a user list", "an upstream"]);
     }
 
     proptest! {

@@ -20,7 +20,9 @@ pub fn is_valid(text: &str) -> bool {
 
 /// True if a text is a number of two digits that is not above `max`.
 fn is_up_to(digits: &str, max: u8) -> bool {
-    digits.len() == 2 && digits.parse::<u8>().is_ok_and(|number| number <= max)
+    digits.len() == 2
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && digits.parse::<u8>().is_ok_and(|number| number <= max)
 }
 
 #[cfg(test)]
@@ -37,6 +39,8 @@ mod tests {
             ("Berlin", true),
             ("+02:00", true),
             ("+25:00", false),
+            ("++5:00", false),
+            ("+05:+9", false),
             ("europe/berlin", false),
             ("Nowhere", false),
         ] {

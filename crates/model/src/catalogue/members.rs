@@ -36,7 +36,10 @@ impl KindRules for Members {
         let name = value::text(raw, "username")?;
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
         let bot = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        (bot.len() < rest.len() && bot.starts_with("_bot")).then_some("bot user")
+        let suffix = bot.strip_prefix("_bot").filter(|_| bot.len() < rest.len())?;
+        // `project_7_bot`, `project_7_bot2`, `project_7_bot_4f0c`; `project_7_bottle` is a person.
+        let is_bot = suffix.starts_with('_') || suffix.bytes().all(|byte| byte.is_ascii_digit());
+        is_bot.then_some("bot user")
     }
 
     fn calls(&self, context: &CallContext<'_>) -> Calls {
@@ -261,6 +264,7 @@ mod tests {
             ("group_3_bot1", true),
             ("project__bot", false),
             ("project_x_bot", false),
+            ("project_7_bottle", false),
             ("my_project_12_bot", false),
             ("alice", false),
         ] {

@@ -68,7 +68,7 @@ fn allowed_values(schema: &Json) -> String {
 fn values_of_type(kind: &Json, schema: &Json) -> String {
     match kind.as_str() {
         Some("boolean") => "`true`, `false`".to_owned(),
-        Some("integer") => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+        Some("integer") => match (schema["minimum"].as_i64(), schema["maximum"].as_i64()) {
             (Some(least), Some(most)) if least == most => most.to_string(),
             (least, Some(most)) => format!("{} to {most}", least.unwrap_or_default()),
             (least, None) => format!("number from {}", least.unwrap_or_default()),

@@ -156,5 +156,10 @@ fn with_true_column(text: String, place: &SourceLocation) -> String {
     }
     let [shown, true_place] = [shown, spot.column as usize]
         .map(|column| format!("{}:{}:{column}", escape(&place.file), spot.line));
-    text.replacen(&shown, &true_place, 1)
+    // `a.yaml:1:10` is also the beginning of `a.yaml:1:104`.
+    let end = text.match_indices(&shown).map(|(at, _)| at + shown.len());
+    match end.clone().find(|end| !text[*end..].starts_with(|c: char| c.is_ascii_digit())) {
+        Some(end) => format!("{}{true_place}{}", &text[..end - shown.len()], &text[end..]),
+        None => text,
+    }
 }

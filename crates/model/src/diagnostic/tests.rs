@@ -77,6 +77,18 @@ fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
 }
 
 #[test]
+fn a_column_that_begins_as_another_one_stays() {
+    // Ten characters before are hidden, so the second is shown at column 13 first.
+    let text = format!("a: {{v: a long secret, w: 1, x: {}, z: 1}}\n", "y".repeat(99));
+    let mut source = SourceText::new("a.yaml", &text);
+    source.hide([find(&text, "a long secret")]);
+    let [w, z] = ["w", "z"].map(|part| source.place(&find(&text, part)));
+    let rendered = Diagnostic::error("type", "wrong").at_place(z).related(w, "here").to_text();
+    let places: Vec<_> = rendered.lines().filter(|line| line.contains("a.yaml")).collect();
+    assert_eq!(places, [" --> a.yaml:1:133", " ::: a.yaml:1:23"], "{rendered}");
+}
+
+#[test]
 fn a_place_without_text_is_shown_too() {
     let origin = Origin::new("a.yaml", 3, 4, Layer::Project);
     let diagnostic = |place| Diagnostic::error("type", "wrong").at_place(place).to_text();

@@ -136,6 +136,9 @@ pub fn showable_value(value: &Json, secrecy: Secrecy) -> Option<Json> {
     match (value, secrecy) {
         (_, Secrecy::Sensitive | Secrecy::Reference) => None,
         (Json::String(url), Secrecy::Address) => Some(mask_url(url).into()),
+        (Json::Array(items), Secrecy::Address) => {
+            items.iter().map(|item| showable_value(item, secrecy)).collect()
+        }
         _ => (!contains_secret(value, Secrecy::Open)).then(|| value.clone()),
     }
 }
@@ -645,6 +648,14 @@ mod tests {
         ] {
             assert_eq!(mask_url(url), shown);
         }
+    }
+
+    #[test]
+    fn each_url_of_a_list_is_shown_without_credentials() {
+        let urls = serde_json::json!(["https://u:pw@h/a", "https://h/b"]);
+        let shown = showable_value(&urls, Secrecy::Address).unwrap();
+        assert_eq!(shown[1], "https://h/b");
+        assert_eq!(shown[0], *mask_url("https://u:pw@h/a"));
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
         let signed = if text.starts_with('-') { text } else { unsigned };
         return i64::from_str_radix(signed, radix).map(|n| Some(n.into())).map_err(|_| TOO_LARGE);
     }
+    // `0o89` and `0x1.5` are texts.
+    if radix != 10 {
+        return Ok(None);
+    }
     match unsigned {
         ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN" => {
             return Err("not a number that the API knows");
@@ -59,6 +63,9 @@ mod tests {
             ("1e18", 10_i64.pow(18)),
         ] {
             assert_eq!(parse(text), Ok(Some(whole.into())), "{text}");
+        }
+        for text in ["0o89", "0x1.5", "0x.5", "0x", "0o", "0x.inf", "1.5.0"] {
+            assert_eq!(parse(text), Ok(None), "{text}");
         }
         for (text, float) in [("1.5", 1.5), ("-1e-3", -0.001), ("1e300", 1e300)] {
             assert_eq!(parse(text), Ok(Number::from_f64(float)), "{text}");

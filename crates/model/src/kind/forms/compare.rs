@@ -81,8 +81,9 @@ pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
             .iter()
             .all(|(name, value)| are_equal(compare, value, live.get(name).unwrap_or(&Json::Null))),
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
-            let live_items: HashSet<_> = live.iter().collect();
-            declared.len() == live.len() && declared.iter().all(|value| live_items.contains(value))
+            let [declared, live] =
+                [declared, live].map(|items| items.iter().collect::<HashSet<_>>());
+            declared == live
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
             normalized_topics(declared) == normalized_topics(live)
@@ -205,6 +206,8 @@ mod tests {
             (Compare::Set, json!(["a", "b"]), json!(["b", "a"]), true),
             (Compare::Exact, json!(["a", "b"]), json!(["b", "a"]), false),
             (Compare::Set, json!(["a"]), json!(["a", "b"]), false),
+            (Compare::Set, json!(["a", "a"]), json!(["a", "b"]), false),
+            (Compare::Set, json!(["a", "a"]), json!(["a"]), true),
             (Compare::Url, json!("https://H:443"), json!("https://h/"), true),
             (Compare::Exact, json!("https://H"), json!("https://h/"), false),
             (Compare::Exact, json!(null), json!(""), true),
