@@ -186,6 +186,9 @@ fn what_is_excluded_is_not_absorbed() {
         let said = place.run(&format!("{absorb} --exclude {excluded}"));
         assert!(said.contains(absorbed) && !said.contains(left), "{excluded}: {said}");
     }
+    let fields = "--exclude **#settings/description --exclude **#settings/merge_method --exclude **#variables/*";
+    let said = place.run(&format!("absorb acme/shop -d m --sandbox=s.db {fields}"));
+    assert!(said.contains("nothing to absorb"), "{said}");
 }
 
 /// A value that is plain in an export is plain in the lines around an edit.

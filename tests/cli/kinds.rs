@@ -259,11 +259,27 @@ fn a_description_in_the_folder_of_the_manifests_is_not_read() {
         let refused = ended(3, place.run(arguments));
         assert!(refused.contains("error[kind-description-place]"), "{refused}");
     }
+    let place = place.file("safe/kind.txt", DESCRIPTION);
+    let safe = place.run("check m --kinds m/../safe/kind.txt");
+    assert!(safe.contains("no problems found"), "{safe}");
     place.write("undrift.yaml", "version: 1\nkinds: [kind.txt]\n");
     place.write("kind.txt", DESCRIPTION);
     let refused = place.run("check m --kinds kind.txt");
     assert!(refused.contains("error[kind-description-place]"), "the root is above: {refused}");
     assert!(place.run("check m").contains("unknown key `kinds`"));
+}
+
+/// Whoever can change the link chooses the description.
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_folder_of_the_manifests_leads_to_no_description() {
+    let place = Place::new().file("m/shop.yaml", RELEASE).file("safe/kind.txt", DESCRIPTION);
+    std::os::unix::fs::symlink("../safe/kind.txt", place.path().join("m/link.txt")).unwrap();
+    std::os::unix::fs::symlink("../safe", place.path().join("m/folder")).unwrap();
+    for name in ["m/link.txt", "m/folder/kind.txt"] {
+        let refused = ended(3, place.run(&format!("check m --kinds {name}")));
+        assert!(refused.contains("error[kind-description-place]"), "{refused}");
+    }
 }
 
 /// The sandbox knows a described collection only from its description, and reports state that.

@@ -309,7 +309,9 @@ impl DriftCollector<'_> {
                 }
             }
         }
-        self.add_goal(&step.address, section, &entry.key, GoalChange::Fields(fields));
+        if !fields.is_empty() {
+            self.add_goal(&step.address, section, &entry.key, GoalChange::Fields(fields));
+        }
     }
 
     /// The value to declare for the field `name`, or why there is none.

@@ -6,7 +6,7 @@
 
 use std::{
     ops::Range,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use super::{
@@ -36,8 +36,7 @@ pub fn load(
     let root = root.and_then(|root| root.canonicalize().ok());
     description_paths.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
-        let real = path.canonicalize();
-        if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
+        if root.as_ref().is_some_and(|root| leads_through(root, path, environment)) {
             let message = "a description must not be in the folder of the manifests";
             let inside = Diagnostic::error("kind-description-place", message)
                 .at_place(SourceLocation::file(name));
@@ -49,6 +48,21 @@ pub fn load(
             None => registry,
         }
     })
+}
+
+/// True if the folder `root` decides which file `path` names: it contains the file, or a symbolic link
+/// on the way to it.
+fn leads_through(root: &Path, path: &Path, environment: &LoadEnvironment) -> bool {
+    let mut place = environment.folder.canonicalize().unwrap_or_default();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(place.pop()),
+            Component::Normal(_) if place.starts_with(root) => return true,
+            part => place.push(part),
+        }
+        place = place.canonicalize().unwrap_or(place);
+    }
+    place.starts_with(root)
 }
 
 /// Reads the file at `path`; `None` if it has a fault.

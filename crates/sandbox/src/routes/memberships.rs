@@ -240,9 +240,14 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
     refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships.iter().filter(|membership| {
-        membership.group_id == Some(group.id) && membership.access_level == OWNER
+        membership.group_id == Some(group.id)
+            && membership.access_level == OWNER
+            && membership.user.state == "active"
+            && !membership.user.bot
     });
-    refuse_if(owners.all(|owner| owner.user.id == user), || call.last_owner_error())?;
+    let is_last_owner = owners.next().is_some_and(|owner| owner.user.id == user)
+        && owners.all(|owner| owner.user.id == user);
+    refuse_if(is_last_owner, || call.last_owner_error())?;
     remove_descendant_memberships(call, &group, user)?;
     Ok(Answer::no_content())
 }

@@ -192,7 +192,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &branches, |branch| branch_json(call, &project, branch))
 }
 
-/// True if a name contains a search text; `^` at its start and `$` at its end anchor it there.
+/// True if a name contains a search text. `^` at its start anchors it there, else `$` at its end.
 fn matches_search(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();

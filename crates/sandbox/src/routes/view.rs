@@ -285,9 +285,9 @@ fn import_url(attributes: &Map<String, Value>) -> Option<String> {
     let Some((scheme, after_scheme)) = url.split_once("://") else {
         return Some(url.to_owned());
     };
-    let host =
-        after_scheme.strip_prefix("*****:*****@").or_else(|| after_scheme.strip_prefix("*****@"));
-    Some(format!("{scheme}://{}", host.unwrap_or(after_scheme)))
+    let authority_length = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
+    let credentials_length = after_scheme[..authority_length].rfind('@').map_or(0, |at| at + 1);
+    Some(format!("{scheme}://{}", &after_scheme[credentials_length..]))
 }
 
 /// The description as a paragraph: Markdown is not rendered here.

@@ -610,6 +610,9 @@ async fn memberships_are_managed_for_a_whole_hierarchy() {
             (fact("billable-remove"), "olive", "DELETE", "/groups/acme/billable_members/4", NO, 204, NO),
             (fact("billable-remove"), "olive", "GET", "/groups/acme/members/4", NO, 404, NO),
             (fact("last-owner"), "olive", "DELETE", "/groups/acme/billable_members/2", NO, 403, NO),
+            // Without an active owner, none is the last one.
+            (fact("user-change"), ROOT, "POST", "/users/2/block", NO, 201, NO),
+            (fact("billable-remove"), ROOT, "DELETE", "/groups/acme/billable_members/2", NO, 204, NO),
         ])
         .await;
 }

@@ -223,6 +223,15 @@ async fn names_and_paths_default_from_each_other() {
                 json!({"empty_repo": false, "import_status": "scheduled"}),
             ),
             (
+                fact("import-url-read"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "git2", "import_url": "https://git:p@x.example/a"}),
+                201,
+                json!({"import_url": "https://x.example/a"}),
+            ),
+            (
                 fact("project-template"),
                 "dan",
                 "POST",

@@ -85,7 +85,8 @@ fn check_path(
         let mut candidates = candidates.into_iter();
         candidates.find(|other| other.to_lowercase().rsplit('/').next() == Some(name))
     });
-    let rest = address.get(path.len()..).unwrap_or_default();
+    let path_length = acknowledgement.selector.path_pattern().len();
+    let rest = address.get(path_length..).unwrap_or_default();
     let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, at, &[]);
     fault.suggest(near.map(|near| format!("{near}{rest}")));
 }

@@ -326,13 +326,15 @@ impl ContainerCheck<'_> {
             // fields.
             let is_named = service_key != entry.key;
             let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(service_key), is_named)];
-            let duplicate = first_by_key.iter_mut().zip(keys).find_map(
+            // Both keys are recorded, also if the first one is a duplicate.
+            let duplicates = first_by_key.iter_mut().zip(keys).filter_map(
                 |(first_entries, (key, is_service_key))| {
                     let first = *first_entries.entry(key).or_insert(entry);
                     (!std::ptr::eq(first, entry)).then_some((first, is_service_key))
                 },
             );
-            if let Some((first, is_on_service)) = duplicate {
+            if let Some((first, is_on_service)) = duplicates.collect::<Vec<_>>().into_iter().next()
+            {
                 let skipped_count =
                     if is_on_service { section.identity.len().saturating_sub(1) } else { 0 };
                 let names = &section.identity[skipped_count..];

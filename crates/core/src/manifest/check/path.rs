@@ -59,8 +59,11 @@ pub(in crate::manifest) fn check(
     }) {
         return Err("must not have a part that starts with `-` or ends with `.git` or `.atom`");
     }
-    if path.len() > 1024 || segments.iter().any(|segment| segment.len() > 255) {
+    if segments.iter().any(|segment| segment.len() > 255) {
         return Err("must be shorter: at most 255 characters in each part");
+    }
+    if path.len() > 1024 {
+        return Err("must be shorter: at most 1024 characters");
     }
     let name = segments[segments.len() - 1];
     if !is_new {

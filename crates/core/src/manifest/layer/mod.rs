@@ -105,10 +105,11 @@ fn merge_container(
     let document = is_traced.then(|| body.clone());
     let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
-    if lifecycle.is_absent().is_none() && !(layers.is_empty() && body.has_no_forms()) {
+    let is_absent = lifecycle.is_absent().is_some();
+    if !is_absent && !(layers.is_empty() && body.has_no_forms()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
-    LayerRules::track_use(&layers, body);
+    LayerRules::track_use(&layers, body, is_absent);
     // Unused parameters are only reported without faults: a fault may come from a misspelled
     // parameter.
     if faults.is_empty() {

@@ -279,13 +279,13 @@ impl LayerRules {
         Some((rule, glob))
     }
 
-    /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody) {
+    /// Marks the rules that apply to the merged `body` as used. A container that is to be absent has no
+    /// sections.
+    pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody, is_absent: bool) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
-            for (name, [with, without]) in &tracked.unlisted_counts {
-                let number =
-                    if *name == PROJECTS_KEY || body.has_section(name) { with } else { without };
+            for (name, [with, without]) in tracked.unlisted_counts.iter().filter(|_| !is_absent) {
+                let number = if body.has_section(name) { with } else { without };
                 number.fetch_add(1, Ordering::Relaxed);
             }
             for (name, is_used) in &tracked.params {
@@ -299,10 +299,11 @@ impl LayerRules {
 
 impl TrackedRule {
     fn new(rule: Rule) -> Self {
-        let unlisted_counts = rule.body.unlisted.keys().map(|name| {
-            let is_declared = *name == PROJECTS_KEY || rule.body.has_section(name);
-            (*name, [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)])
-        });
+        // A policy beside its own section has an effect.
+        let names = rule.body.unlisted.keys().copied();
+        let unlisted_counts = names
+            .filter(|name| *name != PROJECTS_KEY && !rule.body.has_section(name))
+            .map(|name| (name, Default::default()));
         let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
         let (declared, params) = (unlisted_counts.collect(), params.collect());
         Self { unlisted_counts: declared, params, is_used: AtomicBool::new(false), rule }

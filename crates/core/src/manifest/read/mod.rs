@@ -122,7 +122,8 @@ pub(super) fn is_manifest(text: &str) -> bool {
 /// The number of rules that a text begins, also where its syntax is broken.
 fn count_rules(text: &str) -> usize {
     let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
-    kinds.filter(|kind| Layer::RULES.iter().any(|rule| kind.trim_start().starts_with(rule))).count()
+    let kinds = kinds.map(|kind| kind.trim_start().trim_start_matches(['"', '\'']));
+    kinds.filter(|kind| Layer::RULES.iter().any(|rule| kind.starts_with(rule))).count()
 }
 
 /// Marks the parts of a manifest that must not be shown.

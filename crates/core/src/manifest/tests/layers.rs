@@ -417,6 +417,18 @@ fn faults_between_documents_are_reported_once() {
             "variables: []\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: fail}\n---\nkind: Project\npath: acme/site\n",
             vec!["unlisted: `unlisted` has no effect in 1 of 2 projects: no `variables` there"],
         ),
+        (
+            "archived: false\n---\nkind: Defaults\nmatch: {path: acme/*}\nvariables: []\nunlisted: {variables: fail}\n---\nkind: Project\npath: acme/gone\nstate: absent\n",
+            vec![],
+        ),
+        (
+            "variables: []\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: fail}\n---\nkind: Project\npath: acme/gone\nstate: absent\n",
+            vec![],
+        ),
+        (
+            "hooks:\n  - {name: a, url: 'https://h/x'}\n  - {name: a, url: 'https://h/y'}\n  - {name: b, url: 'https://h/y'}\n",
+            vec!["duplicate-entry: a hook that is declared twice"; 2],
+        ),
         ("params: {path: x, a b: y}\n", vec!["params: a parameter cannot have this name"; 2]),
         (
             "variables: [{key: A, state: unmanaged, value: x}]\n",

@@ -163,6 +163,17 @@ fn a_fault_anywhere_below_the_root_counts() {
     );
 }
 
+/// The broken file may contain the profile.
+#[test]
+fn a_broken_profile_causes_no_further_errors() {
+    for kind in ["Profile", "\"Profile\"", "'Profile'"] {
+        let broken = format!("kind: {kind}\nname: p\na: [\n");
+        let files = [("a.yaml", "kind: Project\npath: acme/x\nuses: [p]\n"), ("b.yaml", &broken)];
+        let (_, codes) = selected(&files, "");
+        assert_eq!(codes, ["syntax"], "{kind}");
+    }
+}
+
 /// `undrift.yaml` may be at the top of a repository that also holds the files of other tools.
 #[test]
 fn files_of_other_tools_count_only_in_the_named_folder() {
