@@ -106,7 +106,7 @@ fn merge_container(
     let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
     let is_absent = lifecycle.is_absent().is_some();
-    if !is_absent && !(layers.is_empty() && body.has_no_forms()) {
+    if !(is_absent || layers.is_empty() && body.has_no_forms()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
     LayerRules::track_use(&layers, body, is_absent);
