@@ -1,5 +1,5 @@
 //! Times that repeat, as in pipeline schedules and freeze periods: the five fields of cron, or six
-//! of which the first are seconds.
+//! of which the first are seconds: so Fugit reads them, which the service uses.
 
 use jiff::Span;
 use jiff::Timestamp;
