@@ -52,14 +52,30 @@ pub struct AbsorbRefusal {
     pub reason: String,
     /// The place that the reason concerns, if any.
     pub origin: Option<Origin>,
-    /// Whether the object could not be read.
-    pub is_unread: bool,
+    /// What it means for the other differences.
+    pub kind: RefusalKind,
+}
+
+/// What a refusal means for the other differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// None of them is absorbed.
+    Difference,
+    /// As [`Difference`](Self::Difference), because the object could not be read.
+    Unread,
+    /// It is a declared rename or move that was not applied. They are absorbed without it.
+    PendingRename,
 }
 
 impl AbsorbRefusal {
     /// Why the object at `address` cannot be absorbed.
     pub fn new(address: &Address, why: impl Into<String>) -> Self {
-        Self { address: address.clone(), reason: why.into(), origin: None, is_unread: false }
+        Self {
+            address: address.clone(),
+            reason: why.into(),
+            origin: None,
+            kind: RefusalKind::Difference,
+        }
     }
 }
 

@@ -36,6 +36,13 @@ impl World {
 
     /// Absorbs these differences, and returns the new text.
     fn absorb_only(&self, mode: AbsorbMode, only: &[&str]) -> String {
+        let (text, refused) = self.absorb_part(mode, only);
+        assert_eq!(refused, []);
+        text
+    }
+
+    /// Absorbs these differences, and returns the new text and what is refused.
+    fn absorb_part(&self, mode: AbsorbMode, only: &[&str]) -> (String, Vec<AbsorbRefusal>) {
         let before = self.load(&Contents::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
@@ -44,7 +51,7 @@ impl World {
         let settings = plan::PlanSettings::for_run(caller(), std::sync::Arc::default(), &before);
         let only = only.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let chosen = Selection { only, ..Selection::default() };
-        let mut goals = Vec::new();
+        let (mut goals, mut refusals) = (Vec::new(), Vec::new());
         for container in &before.containers {
             let live = here_reading(container, &self.live, FieldSelection::All);
             let plan = plan::plan_container(container, &live, &settings);
@@ -60,12 +67,13 @@ impl World {
                 excerpt: Some(&words),
             };
             let (found, refused) = find_drift(&seen, &chosen);
-            assert_eq!(refused, []);
             goals.extend(found);
+            refusals.extend(refused);
         }
         let read = |_: &FileName| Ok(self.text.clone());
         let absorbed = absorb(&before, &goals, mode, &read, &|edited| self.load(edited)).unwrap();
-        absorbed.files.into_values().next().unwrap().1
+        let text = absorbed.files.into_values().next().map_or(self.text.clone(), |(_, new)| new);
+        (text, refusals)
     }
 }
 
@@ -115,6 +123,28 @@ fn absorbing_grows_linearly_with_entries() {
             let absorbed = absorb(document("acme/shop", &labels(1, "#ff0000")), live(n));
             assert_eq!(absorbed.lines().count(), 3 + n);
         });
+    }
+}
+
+#[test]
+fn a_rename_that_was_not_applied_stays_as_it_is_declared() {
+    let document = |color: &str, other: &str| {
+        let renamed = format!("{{name: new, previously: [l0], color: '{color}'}}");
+        document("acme/shop", &[renamed, format!("{{name: l1, color: '{other}'}}")])
+    };
+    let (same, before, after) = ("#ff0000", "#00ff00", "#ff0000");
+    for (text, only, expected) in [
+        (document(before, before), "**#*/**", document(after, after)),
+        (document(before, before), "**#labels/new/name", document(before, before)),
+        (document(same, before), "**#labels/*", document(same, after)),
+        (document(same, same), "acme/shop#labels/new", document(same, same)),
+    ] {
+        let world = World { text, live: live(2) };
+        let (absorbed, refused) = world.absorb_part(AbsorbMode::OwnDocument, &[only]);
+        assert_eq!(absorbed, expected, "{only}");
+        let refused: Vec<_> = refused.iter().map(|it| (it.address.to_string(), it.kind)).collect();
+        let rename = ("acme/shop#labels/new".to_owned(), RefusalKind::PendingRename);
+        assert_eq!(refused, [rename], "{only}");
     }
 }
 
