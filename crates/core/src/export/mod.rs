@@ -52,6 +52,9 @@ use crate::{
 /// The size in bytes above which another manifest file is started.
 const FILE_SPLIT_BYTES: usize = 1 << 19;
 
+/// What the line of a path has in addition to the path: `  - ` and the end of the line.
+const PATH_LINE_BYTES: usize = 5;
+
 /// The minimum number of documents that share one comment.
 const FEWEST_REPEATED: usize = 3;
 
@@ -332,10 +335,13 @@ impl ExportBuilder {
             }
             alike[at].2.push(document.path.clone());
         }
-        let written = alike.into_iter().map(|(stem, document, paths)| {
-            (stem, document.scope, document.items(self.settings.watch, &paths))
-        });
-        let mut written: Vec<_> = written.collect();
+        let mut written = Vec::new();
+        for (stem, document, paths) in alike {
+            for paths in split_paths(&paths) {
+                let items = document.items(self.settings.watch, paths);
+                written.push((stem.clone(), document.scope, items));
+            }
+        }
         if self.settings.defaults {
             share_comments(
                 written.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
@@ -441,6 +447,19 @@ impl ExportBuilder {
         let secrets = self.documents.iter().flat_map(|document| &document.secrets);
         secrets.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
+}
+
+/// The paths of a document in parts, each of which is small enough for one file.
+fn split_paths(paths: &[Arc<str>]) -> impl Iterator<Item = &[Arc<str>]> {
+    let mut part_bytes = 0;
+    paths.chunk_by(move |path, _| {
+        part_bytes += PATH_LINE_BYTES + path.len();
+        let is_full = part_bytes > FILE_SPLIT_BYTES;
+        if is_full {
+            part_bytes = 0;
+        }
+        !is_full
+    })
 }
 
 /// Keeps a comment that several documents have only in the first of them.

@@ -707,6 +707,19 @@ fn a_group_with_many_projects_is_split_into_several_files() {
 }
 
 #[test]
+fn a_document_of_many_paths_is_split_into_several_files() {
+    let name = "x".repeat(240);
+    let paths: Vec<_> = (0..5_000).map(|at| format!("acme/{name}{at}")).collect();
+    let topics = json!({"settings": {"topics": ["rust"]}});
+    let projects: Vec<_> = paths.iter().map(|path| (path.as_str(), topics.clone())).collect();
+    let written = builder(SecretHandling::Plain, &projects).finish();
+    assert!(written.files.len() > 1);
+    assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
+    let all: String = written.files.iter().map(|file| &*file.text).collect();
+    assert!(paths.iter().all(|path| all.matches(&format!("{path}\n")).count() == 1));
+}
+
+#[test]
 fn export_time_grows_linearly_with_projects() {
     steps::grow_in_proportion("exported projects", |n| {
         let sections = |at: usize| {
