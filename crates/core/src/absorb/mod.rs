@@ -131,12 +131,27 @@ pub fn absorb(
             texts.extend(edited.clone());
             reload(&texts)
         },
-    )?;
+    )
+    .map_err(|error| with_original_places(error, before, &texts))?;
     for (name, text) in texts {
         let old = read(&name).map_err(AbsorbError::InvalidResult)?;
         absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old;
     }
     Ok(absorbed)
+}
+
+/// Replaces places in separated `texts`, which nobody has seen, by those of the objects `before`.
+fn with_original_places(error: AbsorbError, before: &Desired, texts: &Contents) -> AbsorbError {
+    let AbsorbError::Refused(mut refusals) = error else { return error };
+    for AbsorbRefusal { address, origin, .. } in &mut refusals {
+        if origin.as_ref().is_some_and(|origin| texts.contains_key(&origin.file)) {
+            let container = before.container(&address.path);
+            let key = address.entry.as_deref().unwrap_or_default();
+            let entry = container.and_then(|it| it.entry(address.section?, key));
+            *origin = entry.map(|entry| entry.origin.clone());
+        }
+    }
+    AbsorbError::Refused(refusals)
 }
 
 /// Edits the texts, each declaration where it is.

@@ -43,6 +43,17 @@ impl World {
 
     /// Absorbs these differences, and returns the new text and what is refused.
     fn absorb_part(&self, mode: AbsorbMode, only: &[&str]) -> (String, Vec<AbsorbRefusal>) {
+        let (absorbed, refused) = self.try_absorb(mode, only);
+        let text = absorbed.unwrap().files.into_values().next();
+        (text.map_or(self.text.clone(), |(_, new)| new), refused)
+    }
+
+    /// Absorbs these differences, and returns the result and what is refused before.
+    fn try_absorb(
+        &self,
+        mode: AbsorbMode,
+        only: &[&str],
+    ) -> (Result<Absorbed, AbsorbError>, Vec<AbsorbRefusal>) {
         let before = self.load(&Contents::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
@@ -71,9 +82,7 @@ impl World {
             refusals.extend(refused);
         }
         let read = |_: &FileName| Ok(self.text.clone());
-        let absorbed = absorb(&before, &goals, mode, &read, &|edited| self.load(edited)).unwrap();
-        let text = absorbed.files.into_values().next().map_or(self.text.clone(), |(_, new)| new);
-        (text, refusals)
+        (absorb(&before, &goals, mode, &read, &|edited| self.load(edited)), refusals)
     }
 }
 
@@ -199,6 +208,18 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
             assert_eq!(world.absorb_only(mode, &[only]), expected);
         }
     }
+}
+
+/// Not at one in the text with a document of its own.
+#[test]
+fn what_cannot_be_edited_is_refused_at_its_place_in_the_file() {
+    let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";
+    let world = World { text: text.to_owned(), live: json!({"settings": {"description": "x"}}) };
+    let (absorbed, refused) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
+    assert_eq!(refused, []);
+    let Err(AbsorbError::Refused(refused)) = absorbed else { panic!("{absorbed:?}") };
+    let lines: Vec<_> = refused.iter().map(|it| it.origin.as_ref().map(|at| at.line)).collect();
+    assert_eq!(lines, [Some(5)]);
 }
 
 #[test]
