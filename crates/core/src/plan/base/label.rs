@@ -58,7 +58,9 @@ impl BranchPair<'_> {
     fn label(&self, step: &mut Step) {
         let twin = self.base_plan.steps.iter().find(|twin| {
             let is_removal = |step: &Step| step.action == Action::Delete;
-            twin.address == step.address && is_removal(twin) == is_removal(step)
+            twin.address == step.address
+                && is_removal(twin) == is_removal(step)
+                && twin.freed_name() == step.freed_name()
         });
         match step.action {
             Action::Delete => set_label(step, self.removal_label(step, twin.is_some())),
