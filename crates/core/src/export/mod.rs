@@ -299,12 +299,14 @@ impl ExportBuilder {
         }
         // In each file the group comes first, then its rules, then its projects.
         let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
+        let mut profile_names = BTreeSet::new();
         for scope in Scope::ALL.into_iter().filter(|_| self.settings.defaults) {
             for defaults in defaults::extract_defaults(&mut self.documents, scope) {
                 let stem = layout::file_stem(Scope::Group, &defaults.group);
                 stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
             }
-            for profile in profiles::extract_profiles(&mut self.documents, scope) {
+            let documents = &mut self.documents;
+            for profile in profiles::extract_profiles(documents, scope, &mut profile_names) {
                 let stem = layout::file_stem(Scope::Group, &profile.group);
                 stems.entry(stem).or_default()[1].push(write::document(&profile.items()));
             }
