@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     absorb::{
-        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents, Goal,
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents,
+        Goal, RefusalKind,
     },
     address::{Address, Selector, is_literal},
     api::ApiError,
@@ -38,7 +39,7 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = include_str!("help/absorb.txt"))]
 pub(super) struct Args {
-    /// What to absorb: a glob over PATH, PATH#SECTION, PATH#SECTION/ENTRY or the fields behind
+    /// What to absorb: a glob over PATH, PATH#SECTION, PATH#SECTION/ENTRY or the fields after it
     #[arg(value_name = "ADDRESS", required = true, value_parser = Selector::parse)]
     addresses: Vec<Selector>,
     /// Exclude matching objects; may be repeated
@@ -71,6 +72,8 @@ struct PlannedAbsorb {
     /// The reasons for which groups and projects that only a glob selects are omitted, by path: they are
     /// missing or renamed.
     skipped_paths: Vec<(String, String)>,
+    /// The declared renames and moves, which stay as they are declared.
+    pending_renames: Vec<AbsorbRefusal>,
 }
 
 impl PlannedAbsorb {
@@ -90,6 +93,14 @@ impl PlannedAbsorb {
             "group or project",
             |_| (),
             [&|(path, why)| format!("not absorbed: {path}: {why}"), &|(path, _)| path.clone()],
+        );
+        let rename_line =
+            |rename: &AbsorbRefusal| format!("not absorbed: {}: {}", rename.address, rename.reason);
+        cx.output.eprint_lines(
+            &self.pending_renames,
+            "rename",
+            |_| (),
+            [&rename_line, &|rename| rename.address.to_string()],
         );
     }
 }
@@ -114,7 +125,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if drift.goals.is_empty() {
         let reason = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
-        } else if drift.skipped_paths.is_empty() {
+        } else if drift.skipped_paths.is_empty() && drift.pending_renames.is_empty() {
             "the selection matches its manifest"
         } else {
             "the rest matches its manifest"
@@ -175,6 +186,8 @@ async fn find_drift(
     let mut drift = PlannedAbsorb::default();
     let collect_drift = |comparison: &ContainerComparison<'_>| {
         let (goals, refused) = absorb::find_drift(comparison, &selection);
+        let (renames, refused): (Vec<_>, Vec<_>) =
+            refused.into_iter().partition(|it| it.kind == RefusalKind::PendingRename);
         let (path, container) = (&comparison.container.path, comparison.container.address());
         let is_named = args
             .addresses
@@ -196,6 +209,7 @@ async fn find_drift(
         drift.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
         drift.addresses.extend(absorb::selectable_addresses(comparison));
         drift.goals.extend(goals);
+        drift.pending_renames.extend(renames);
         drift.refusals.extend(refused);
     };
     compare_containers(
@@ -210,6 +224,7 @@ async fn find_drift(
     drift.refusals.sort_by(|a, b| a.address.cmp(&b.address));
     drift.unlisted_entries.sort();
     drift.skipped_paths.sort();
+    drift.pending_renames.sort_by(|a, b| a.address.cmp(&b.address));
     Ok(drift)
 }
 
@@ -269,7 +284,7 @@ fn refuse(refusal_error: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
         }
     });
     cx.output.eprint_diagnostics(&diagnostics.collect());
-    let is_unread = refusal_error.iter().all(|refusal| refusal.is_unread);
+    let is_unread = refusal_error.iter().all(|refusal| refusal.kind == RefusalKind::Unread);
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refusal_error.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");

@@ -231,7 +231,7 @@ fn an_update_does_not_declare_a_renamed_project_again() {
     assert_eq!(place.exit_code(rename), 0);
     let export = "export -d out --sandbox=s.db --update --sections settings,members";
     let said = "warning: not added: acme/page: it is `acme/web`, renamed by hand: write \
-                `path: acme/page` in out/acme.yaml:";
+                `acme/page` instead in out/acme.yaml:";
     for paths in ["acme", "acme/page"] {
         let run = place.run(&format!("{export} {paths} --exclude acme/cart"));
         assert!(run.contains(said) && run.contains("exit code 10\n"), "{run}");

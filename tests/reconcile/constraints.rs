@@ -861,11 +861,32 @@ async fn a_label_is_created_before_one_of_a_group_above_and_after_that_one_is_go
     world.declare(&[top("ops"), shop("bug")]);
     world.converge("another one above").await;
     let taken =
-        "the group `acme` has a label with this name, and the service refuses to create it below";
+        "the group `acme` has a label with this name, and the service refuses another one below";
     assert_eq!(problems(&world, &[shop("ops")]).await, [taken]);
     let fresh = project("acme/sub/fresh", json!({"create": true}));
     assert_eq!(problems(&world, &[with_label(fresh, "ops")]).await, [taken]);
     world.declare(&[top("bug"), shop("ops")]);
+    world.converge("exchanged").await;
+}
+
+/// A rename frees the former title for what is below, and must not take one of a group above.
+#[tokio::test]
+async fn a_label_takes_the_title_that_a_rename_above_frees() {
+    let world = with_another_group().await;
+    let renamed = |mut document: Json, name: &str, former: &str| {
+        document = with_label(document, name);
+        document["labels"][0]["previously"] = json!([former]);
+        document
+    };
+    let (top, shop) = (group("acme", json!({})), project("acme/sub/shop", json!({})));
+    world.declare(&[with_label(top.clone(), "bug"), with_label(shop.clone(), "ops")]);
+    world.converge("two titles").await;
+    world.declare(&[renamed(top.clone(), "flaw", "bug"), with_label(shop.clone(), "bug")]);
+    world.converge("created after the rename above").await;
+    let taken =
+        "the group `acme` has a label with this name, and the service refuses another one below";
+    assert_eq!(problems(&world, &[renamed(shop.clone(), "flaw", "bug")]).await, [taken]);
+    world.declare(&[renamed(top, "bug", "flaw"), renamed(shop, "flaw", "bug")]);
     world.converge("exchanged").await;
 }
 
@@ -1070,7 +1091,7 @@ async fn a_label_is_created_after_those_of_all_groups_above_are_gone() {
     world.converge("above").await;
     let taken = |path: &str| {
         format!(
-            "the group `{path}` has a label with this name, and the service refuses to create it below"
+            "the group `{path}` has a label with this name, and the service refuses another one below"
         )
     };
     let found = problems(&world, std::slice::from_ref(&shop)).await;
@@ -1104,7 +1125,7 @@ async fn a_group_gets_no_label_or_milestone_of_a_group_above() {
     world.converge("others above").await;
     let taken = ["label", "milestone"].map(|noun| {
         format!(
-            "the group `acme` has a {noun} with this name, and the service refuses to create it below"
+            "the group `acme` has a {noun} with this name, and the service refuses another one below"
         )
     });
     assert_eq!(problems(&world, &[sub("v2")]).await, taken);

@@ -57,6 +57,28 @@ async fn one_that_is_not_there_waits() {
     assert!(notes.iter().all(|note| note.fields == ["process_mode"]));
 }
 
+/// It cannot be read while CI/CD is off, and the run that opens it edits it.
+#[tokio::test]
+async fn one_of_a_closed_feature_is_edited_once_that_is_open() {
+    let shop = json!({
+        "path": "acme/shop", "resource_groups": ["production"],
+        "settings": {"builds_access_level": "disabled"},
+    });
+    let world = World::new(Profile::default(), seed(&[shop])).await;
+    let mode = |key: &str| json!([{"key": key, "process_mode": "oldest_first"}]);
+    let settings = json!({"builds_access_level": "enabled"});
+    let groups = |key: &str| json!({"settings": settings, "resource_groups": mode(key)});
+    world.declare(&[project("acme/shop", groups("production"))]);
+    let plan = world.converge("opened and edited").await;
+    assert_eq!((plan.steps.len(), plan.notes.iter().any(waiting)), (2, false));
+    assert_eq!(world.get(PRODUCTION).await["process_mode"], "oldest_first");
+    world
+        .declare(&[project("acme/shop", json!({"settings": {"builds_access_level": "disabled"}}))]);
+    world.converge("closed").await;
+    world.declare(&[project("acme/shop", groups("later"))]);
+    world.converge("one that does not exist").await;
+}
+
 #[tokio::test]
 async fn an_export_contains_them() {
     let world = world(Profile::default()).await;

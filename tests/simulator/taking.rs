@@ -12,7 +12,7 @@ use std::{
 };
 
 use undrift::{
-    absorb::{self, AbsorbError, AbsorbMode, ContainerComparison},
+    absorb::{self, AbsorbError, AbsorbMode, ContainerComparison, RefusalKind},
     address::{Glob, Selector},
     api::{ApiError, ReadClient},
     apply,
@@ -206,10 +206,11 @@ async fn absorb(
         Ok(())
     };
     observer.read_all(&whole.iter().collect::<Vec<_>>(), 16, each).await?;
-    let (mut goals, refused) = found.into_inner().unwrap();
+    let (mut goals, mut refused) = found.into_inner().unwrap();
     goals.sort_by(|a, b| a.address.cmp(&b.address));
+    refused.retain(|refused| refused.kind != RefusalKind::PendingRename);
     if !refused.is_empty() {
-        let is_unread = refused.iter().any(|refused| refused.is_unread);
+        let is_unread = refused.iter().any(|refused| refused.kind == RefusalKind::Unread);
         return Ok(Left::nothing(if is_unread { 10 } else { 3 }));
     }
     let root = world.prepared.root();

@@ -55,7 +55,8 @@ pub(super) struct Args {
     /// Write also what the service does by itself, and empty sections
     #[arg(long)]
     all: bool,
-    /// Write each project in full instead of moving what many have in common into `Defaults`
+    /// Write each project in full, without `Defaults`, profiles and `paths` for what several have
+    /// in common
     #[arg(long)]
     no_defaults: bool,
     /// Let `apply` create the groups and projects, to build them elsewhere (`create: true`)

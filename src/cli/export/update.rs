@@ -12,7 +12,8 @@ use std::{
 use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
     absorb::{
-        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents, Goal,
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents,
+        Goal, RefusalKind,
     },
     address::{Address, Selector},
     api::ApiError,
@@ -199,7 +200,7 @@ async fn find_renamed(
             Presence::Moved { to: Some(to) } => {
                 let new = escape(&to);
                 let why =
-                    format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
+                    format!("it is `{path}`, renamed by hand: write `{new}` instead in {origin}");
                 let refusal = AbsorbRefusal::new(&Address::container(to.as_str().into()), why);
                 collected.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
@@ -251,10 +252,8 @@ async fn find_differences(
         differences.additions.extend(missing);
         differences.changes.extend(changes);
         // The export reports sections that were not read.
-        let refused = refused.into_iter();
-        differences
-            .refusals
-            .extend(refused.filter(|it| !it.is_unread && settings.selects_address(&it.address)));
+        let refused = refused.into_iter().filter(|it| it.kind != RefusalKind::Unread);
+        differences.refusals.extend(refused.filter(|it| settings.selects_address(&it.address)));
     };
     compare_containers(
         session,

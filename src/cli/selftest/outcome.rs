@@ -44,8 +44,14 @@ pub(super) enum DeviationKind {
     Unreadable,
     /// It was refused, or a request failed.
     Failed,
-    /// It was accepted and not saved, or changed meanwhile.
+    /// It was accepted and not saved.
     NotSaved,
+    /// Somebody else changed it during the run.
+    ChangedMeanwhile,
+    /// The run did not send all of it.
+    NotSent,
+    /// A later step of the run changed it again.
+    Undone,
     /// The next plan would change it again.
     PlannedAgain,
 }
@@ -57,6 +63,9 @@ impl fmt::Display for DeviationKind {
             Self::Unreadable => f.write_str("could not be read"),
             Self::Failed => f.write_str("failed"),
             Self::NotSaved => f.write_str("accepted but not saved"),
+            Self::ChangedMeanwhile => f.write_str("changed by someone else meanwhile"),
+            Self::NotSent => f.write_str("not sent yet"),
+            Self::Undone => f.write_str("undone by a later step"),
             Self::PlannedAgain => f.write_str("planned again by the next run"),
         }
     }
@@ -138,10 +147,10 @@ impl Deviations {
         for mismatch in &applied.mismatches {
             let (kind, cause) = match &mismatch.reason {
                 MismatchReason::Unreadable(cause) => (DeviationKind::Unreadable, Some(cause)),
-                MismatchReason::NotSaved
-                | MismatchReason::ChangedMeanwhile
-                | MismatchReason::NotPlanned
-                | MismatchReason::Undone(_) => (DeviationKind::NotSaved, None),
+                MismatchReason::NotSaved => (DeviationKind::NotSaved, None),
+                MismatchReason::ChangedMeanwhile => (DeviationKind::ChangedMeanwhile, None),
+                MismatchReason::NotPlanned => (DeviationKind::NotSent, None),
+                MismatchReason::Undone(_) => (DeviationKind::Undone, None),
             };
             self.add(phase, (None, &mismatch.address), kind, cause, &mismatch.fields);
         }
@@ -179,7 +188,7 @@ impl Deviations {
         self.findings.insert(Deviation { phase, object, kind, answer, fields });
     }
 
-    /// True if the findings are the same, whatever the number of steps.
+    /// True if the findings are the same, whatever the number of steps and the refused sections.
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.findings == other.findings
     }
@@ -326,7 +335,28 @@ impl<'a> SelftestReport<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diff::Incomplete;
+    use crate::{apply::Mismatch, diff::Incomplete};
+
+    /// Only what the service accepted and dropped is "not saved".
+    #[test]
+    fn a_mismatch_is_reported_with_its_reason() {
+        let address = Address::container("acme/group".into()).section("variables");
+        for (reason, expected) in [
+            (MismatchReason::NotSaved, "accepted but not saved"),
+            (MismatchReason::ChangedMeanwhile, "changed by someone else meanwhile"),
+            (MismatchReason::NotPlanned, "not sent yet"),
+            (MismatchReason::Undone(address.clone()), "undone by a later step"),
+            (MismatchReason::Unreadable(Cause::new("refused")), "could not be read"),
+        ] {
+            let mismatch =
+                Mismatch { address: address.clone(), fields: Vec::new(), reason, help: None };
+            let applied = Applied { mismatches: vec![mismatch], ..Applied::default() };
+            let mut found = Deviations::default();
+            found.add_applied(SamplePhase::Create, &applied);
+            let shown: Vec<_> = found.findings.iter().map(ToString::to_string).collect();
+            assert!(shown.len() == 1 && shown[0].ends_with(expected), "{shown:?}");
+        }
+    }
 
     /// Only failures that have the same cause are dropped.
     #[test]

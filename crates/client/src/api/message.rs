@@ -75,9 +75,11 @@ pub(super) fn read_failure(
         }
     };
     let text = redact(&to_safe_line(&redact(&text)));
+    let separators = [' ', '-', ':'];
     let text = text
         .strip_prefix(&status.to_string())
-        .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
+        .filter(|rest| rest.is_empty() || rest.starts_with(separators))
+        .map_or(&*text, |rest| rest.trim_start_matches(separators));
     (truncate_message(text).to_owned(), not_found_cause)
 }
 
@@ -155,6 +157,8 @@ mod tests {
     fn the_message_is_found_in_every_shape_of_body() {
         let table = [
             (r#"{"message":"400 Bad request - name is bad"}"#, "Bad request - name is bad"),
+            (r#"{"message":"400"}"#, ""),
+            (r#"{"message":"4000 entries are too many"}"#, "4000 entries are too many"),
             (
                 r#"{"message":{"key":["has already been taken","is short"],"base":["no"]}}"#,
                 "key: has already been taken, is short; no",

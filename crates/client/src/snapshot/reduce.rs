@@ -39,8 +39,8 @@ const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::USER_FIND, &["id", "username"]),
     (operation::RUNNER_LIST, &["id", "description"]),
     (operation::RUNNER_LIST_ALL, &["id", "description"]),
-    (operation::MEMBER_ROLE_LIST, &["id", "name"]),
-    (operation::GROUP_MEMBER_ROLE_LIST, &["id", "name"]),
+    (operation::MEMBER_ROLE_LIST, &["id", "name", "base_access_level"]),
+    (operation::GROUP_MEMBER_ROLE_LIST, &["id", "name", "base_access_level"]),
     (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
@@ -442,12 +442,14 @@ mod tests {
 
     use super::*;
 
+    fn reducer() -> Reducer {
+        Reducer { literals: DeclaredLiterals::default(), secrets: Arc::default(), key: None }
+    }
+
     /// The live fields of the entry `raw`, from a snapshot and from the service.
     fn both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
-        let reducer =
-            Reducer { literals: DeclaredLiterals::default(), secrets: Arc::default(), key: None };
         let raw = raw.as_object().unwrap();
-        let reduced = reducer.reduce_one(op, "acme/shop", raw).unwrap();
+        let reduced = reducer().reduce_one(op, "acme/shop", raw).unwrap();
         [&reduced, raw].map(|raw| section_of(op).unwrap().read(raw, FieldSelection::Known).fields)
     }
 
@@ -471,9 +473,19 @@ mod tests {
     }
 
     #[test]
+    fn a_custom_role_is_kept_with_its_level() {
+        let role = json!({"id": 1, "name": "auditor", "base_access_level": 20});
+        let mut raw = role.as_object().unwrap().clone();
+        raw.insert("description".to_owned(), "not needed".into());
+        for op in [operation::MEMBER_ROLE_LIST, operation::GROUP_MEMBER_ROLE_LIST] {
+            let reduced = reducer().reduce_one(op, "acme", &raw).unwrap();
+            assert_eq!(Json::Object(reduced), role);
+        }
+    }
+
+    #[test]
     fn a_withheld_field_is_unknown_under_its_old_name_too() {
-        let reducer =
-            Reducer { literals: DeclaredLiterals::default(), secrets: Arc::default(), key: None };
+        let reducer = reducer();
         let raw = json!({"id": 1, "topics": ["https://bot:hunter2@h.example.org"]});
         let raw = raw.as_object().unwrap();
         let reduced = reducer.reduce_object(Scope::Project, raw).unwrap();

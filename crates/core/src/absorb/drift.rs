@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::AbsorbRefusal;
+use super::{AbsorbRefusal, RefusalKind};
 use crate::{
     address::Address,
     catalogue,
@@ -11,7 +11,8 @@ use crate::{
     export::{Excerpt, ExcerptEntry},
     field::Secrecy,
     kind::{
-        Capability, Effect, LiveEntry, Names, Section, Shape, Spec, forms, is_list, is_readable,
+        Capability, Effect, FORMER_FIELD, LiveEntry, Names, Section, Shape, Spec, forms, is_list,
+        is_readable,
     },
     live::Live,
     origin::Origin,
@@ -148,9 +149,8 @@ pub fn find_drift(
         });
         if is_selected && !drift.is_excluded(address) {
             let reason = format!("it could not be read: {reason}");
-            drift
-                .refusals
-                .push(AbsorbRefusal { is_unread: true, ..AbsorbRefusal::new(address, reason) });
+            let refusal = AbsorbRefusal::new(address, reason);
+            drift.refusals.push(AbsorbRefusal { kind: RefusalKind::Unread, ..refusal });
         }
     }
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
@@ -249,7 +249,10 @@ impl DriftCollector<'_> {
             let why = match step.action {
                 Action::Create => "it does not exist; remove its document, or let apply create it",
                 Action::Delete => "it is declared absent; remove `state: absent` to keep it",
-                Action::Update => "apply moves or restores it, which is not drift",
+                Action::Update if step.provides(Capability::InPlace) => {
+                    return self.leave_rename(step, "moves", "path");
+                }
+                Action::Update => "apply restores it, which is not drift",
             };
             return self.refuse(address, why, Some(&step.origin));
         };
@@ -292,6 +295,7 @@ impl DriftCollector<'_> {
         step: &Step,
     ) {
         let mut fields = Vec::new();
+        let is_renamed = is_pending_rename(section, entry, live);
         // Write-only fields are only sent along.
         let is_fully_chosen = self.is_chosen(&step.address);
         let readable_changes =
@@ -299,6 +303,10 @@ impl DriftCollector<'_> {
         for change in readable_changes {
             let address = field_address(&step.address, &change.field);
             if self.is_excluded(&address) || (!is_fully_chosen && !self.is_chosen(&address)) {
+                continue;
+            }
+            if is_renamed && section.identity.contains(&&*change.field) {
+                self.leave_rename(step, "renames", "name");
                 continue;
             }
             match self.live_value(section, entry, live, &change.field) {
@@ -312,6 +320,15 @@ impl DriftCollector<'_> {
         if !fields.is_empty() {
             self.add_goal(&step.address, section, &entry.key, GoalChange::Fields(fields));
         }
+    }
+
+    /// Leaves a declared rename or move as it is declared.
+    fn leave_rename(&mut self, step: &Step, verb: &str, name: &str) {
+        let reason = format!(
+            "apply {verb} it; to keep the live {name}, declare that one without `{FORMER_FIELD}`"
+        );
+        let refusal = AbsorbRefusal::new(&step.address, reason);
+        self.refusals.push(AbsorbRefusal { kind: RefusalKind::PendingRename, ..refusal });
     }
 
     /// The value to declare for the field `name`, or why there is none.
@@ -446,6 +463,17 @@ impl DriftCollector<'_> {
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }
+}
+
+/// True if `live` still has a former name of the declared `entry`.
+fn is_pending_rename(section: Section, entry: &DesiredEntry, live: &LiveEntry) -> bool {
+    if !entry.fields.contains_key(FORMER_FIELD) {
+        return false;
+    }
+    let declared = section.identify(&forms::plain_fields(&entry.values()));
+    let found = section.identify(live.fields.raw());
+    let live_key = found.current_key();
+    live_key != declared.current_key() && declared.former.iter().any(|key| key == live_key)
 }
 
 /// The address of a field for selectors: its name after the address of its object.

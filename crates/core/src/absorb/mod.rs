@@ -52,14 +52,30 @@ pub struct AbsorbRefusal {
     pub reason: String,
     /// The place that the reason concerns, if any.
     pub origin: Option<Origin>,
-    /// Whether the object could not be read.
-    pub is_unread: bool,
+    /// What it means for the other differences.
+    pub kind: RefusalKind,
+}
+
+/// What a refusal means for the other differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// None of them is absorbed.
+    Difference,
+    /// As [`Difference`](Self::Difference), because the object could not be read.
+    Unread,
+    /// It is a declared rename or move that was not applied. They are absorbed without it.
+    PendingRename,
 }
 
 impl AbsorbRefusal {
     /// Why the object at `address` cannot be absorbed.
     pub fn new(address: &Address, why: impl Into<String>) -> Self {
-        Self { address: address.clone(), reason: why.into(), origin: None, is_unread: false }
+        Self {
+            address: address.clone(),
+            reason: why.into(),
+            origin: None,
+            kind: RefusalKind::Difference,
+        }
     }
 }
 
@@ -115,12 +131,27 @@ pub fn absorb(
             texts.extend(edited.clone());
             reload(&texts)
         },
-    )?;
+    )
+    .map_err(|error| with_original_places(error, before, &texts))?;
     for (name, text) in texts {
         let old = read(&name).map_err(AbsorbError::InvalidResult)?;
         absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old;
     }
     Ok(absorbed)
+}
+
+/// Replaces places in separated `texts`, which nobody has seen, by those of the objects `before`.
+fn with_original_places(error: AbsorbError, before: &Desired, texts: &Contents) -> AbsorbError {
+    let AbsorbError::Refused(mut refusals) = error else { return error };
+    for AbsorbRefusal { address, origin, .. } in &mut refusals {
+        if origin.as_ref().is_some_and(|origin| texts.contains_key(&origin.file)) {
+            let container = before.container(&address.path);
+            let key = address.entry.as_deref().unwrap_or_default();
+            let entry = container.and_then(|it| it.entry(address.section?, key));
+            *origin = entry.map(|entry| entry.origin.clone());
+        }
+    }
+    AbsorbError::Refused(refusals)
 }
 
 /// Edits the texts, each declaration where it is.

@@ -36,6 +36,24 @@ impl World {
 
     /// Absorbs these differences, and returns the new text.
     fn absorb_only(&self, mode: AbsorbMode, only: &[&str]) -> String {
+        let (text, refused) = self.absorb_part(mode, only);
+        assert_eq!(refused, []);
+        text
+    }
+
+    /// Absorbs these differences, and returns the new text and what is refused.
+    fn absorb_part(&self, mode: AbsorbMode, only: &[&str]) -> (String, Vec<AbsorbRefusal>) {
+        let (absorbed, refused) = self.try_absorb(mode, only);
+        let text = absorbed.unwrap().files.into_values().next();
+        (text.map_or(self.text.clone(), |(_, new)| new), refused)
+    }
+
+    /// Absorbs these differences, and returns the result and what is refused before.
+    fn try_absorb(
+        &self,
+        mode: AbsorbMode,
+        only: &[&str],
+    ) -> (Result<Absorbed, AbsorbError>, Vec<AbsorbRefusal>) {
         let before = self.load(&Contents::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
@@ -44,7 +62,7 @@ impl World {
         let settings = plan::PlanSettings::for_run(caller(), std::sync::Arc::default(), &before);
         let only = only.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let chosen = Selection { only, ..Selection::default() };
-        let mut goals = Vec::new();
+        let (mut goals, mut refusals) = (Vec::new(), Vec::new());
         for container in &before.containers {
             let live = here_reading(container, &self.live, FieldSelection::All);
             let plan = plan::plan_container(container, &live, &settings);
@@ -60,12 +78,11 @@ impl World {
                 excerpt: Some(&words),
             };
             let (found, refused) = find_drift(&seen, &chosen);
-            assert_eq!(refused, []);
             goals.extend(found);
+            refusals.extend(refused);
         }
         let read = |_: &FileName| Ok(self.text.clone());
-        let absorbed = absorb(&before, &goals, mode, &read, &|edited| self.load(edited)).unwrap();
-        absorbed.files.into_values().next().unwrap().1
+        (absorb(&before, &goals, mode, &read, &|edited| self.load(edited)), refusals)
     }
 }
 
@@ -115,6 +132,28 @@ fn absorbing_grows_linearly_with_entries() {
             let absorbed = absorb(document("acme/shop", &labels(1, "#ff0000")), live(n));
             assert_eq!(absorbed.lines().count(), 3 + n);
         });
+    }
+}
+
+#[test]
+fn a_rename_that_was_not_applied_stays_as_it_is_declared() {
+    let document = |color: &str, other: &str| {
+        let renamed = format!("{{name: new, previously: [l0], color: '{color}'}}");
+        document("acme/shop", &[renamed, format!("{{name: l1, color: '{other}'}}")])
+    };
+    let (same, before, after) = ("#ff0000", "#00ff00", "#ff0000");
+    for (text, only, expected) in [
+        (document(before, before), "**#*/**", document(after, after)),
+        (document(before, before), "**#labels/new/name", document(before, before)),
+        (document(same, before), "**#labels/*", document(same, after)),
+        (document(same, same), "acme/shop#labels/new", document(same, same)),
+    ] {
+        let world = World { text, live: live(2) };
+        let (absorbed, refused) = world.absorb_part(AbsorbMode::OwnDocument, &[only]);
+        assert_eq!(absorbed, expected, "{only}");
+        let refused: Vec<_> = refused.iter().map(|it| (it.address.to_string(), it.kind)).collect();
+        let rename = ("acme/shop#labels/new".to_owned(), RefusalKind::PendingRename);
+        assert_eq!(refused, [rename], "{only}");
     }
 }
 
@@ -169,6 +208,18 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
             assert_eq!(world.absorb_only(mode, &[only]), expected);
         }
     }
+}
+
+/// Not at one in the text with a document of its own.
+#[test]
+fn what_cannot_be_edited_is_refused_at_its_place_in_the_file() {
+    let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";
+    let world = World { text: text.to_owned(), live: json!({"settings": {"description": "x"}}) };
+    let (absorbed, refused) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
+    assert_eq!(refused, []);
+    let Err(AbsorbError::Refused(refused)) = absorbed else { panic!("{absorbed:?}") };
+    let lines: Vec<_> = refused.iter().map(|it| it.origin.as_ref().map(|at| at.line)).collect();
+    assert_eq!(lines, [Some(5)]);
 }
 
 #[test]

@@ -226,6 +226,28 @@ impl Step {
         self.action == Action::Create || self.replaces
     }
 
+    /// The name of an entry that is in use after it and was not before.
+    pub fn taken_name(&self) -> Option<&str> {
+        let is_new = self.adds_entry() || self.former_name().is_some();
+        self.address.entry.as_deref().filter(|_| is_new)
+    }
+
+    /// The name of an entry that is in use before it and not after it.
+    pub fn freed_name(&self) -> Option<&str> {
+        match self.action {
+            Action::Delete => self.address.entry.as_deref(),
+            _ => self.former_name(),
+        }
+    }
+
+    /// The former name of the entry that it renames.
+    fn former_name(&self) -> Option<&str> {
+        let section = catalogue::section(self.scope, self.address.section?)?;
+        let [name] = section.identity else { return None };
+        let change = self.change(name).filter(|_| self.action == Action::Update)?;
+        change.before.value()?.as_str()
+    }
+
     /// Adds the live entry.
     #[must_use]
     pub fn with_live(self, live: &LiveEntry) -> Self {

@@ -274,15 +274,19 @@ impl ExportedDocument {
 
     /// Whether it is created from something that only one project is created from.
     pub(super) fn has_source(&self) -> bool {
+        let mut settings = self.section(settings::SECTION).into_iter().flat_map(|it| &it.entries);
+        let has_address = settings
+            .any(|entry| entry.fields.iter().any(|(name, _)| *name == settings::IMPORT_URL));
         let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
-        sources.any(|source| {
-            self.sections.iter().any(|content| {
-                let is_creation = content.section.shape == Shape::Container;
-                let mut fields = content.entries.iter().flat_map(|entry| &entry.fields);
-                content.name() == *source
-                    || is_creation && fields.any(|(_, value)| value.get(source).is_some())
+        has_address
+            || sources.any(|source| {
+                self.sections.iter().any(|content| {
+                    let is_creation = content.section.shape == Shape::Container;
+                    let mut fields = content.entries.iter().flat_map(|entry| &entry.fields);
+                    content.name() == *source
+                        || is_creation && fields.any(|(_, value)| value.get(source).is_some())
+                })
             })
-        })
     }
 
     /// Its content, key by key, for all `paths` that have the same.

@@ -52,6 +52,9 @@ use crate::{
 /// The size in bytes above which another manifest file is started.
 const FILE_SPLIT_BYTES: usize = 1 << 19;
 
+/// What the line of a path has in addition to the path: `  - ` and the end of the line.
+const PATH_LINE_BYTES: usize = 5;
+
 /// The minimum number of documents that share one comment.
 const FEWEST_REPEATED: usize = 3;
 
@@ -296,12 +299,14 @@ impl ExportBuilder {
         }
         // In each file the group comes first, then its rules, then its projects.
         let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
+        let mut profile_names = BTreeSet::new();
         for scope in Scope::ALL.into_iter().filter(|_| self.settings.defaults) {
             for defaults in defaults::extract_defaults(&mut self.documents, scope) {
                 let stem = layout::file_stem(Scope::Group, &defaults.group);
                 stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
             }
-            for profile in profiles::extract_profiles(&mut self.documents, scope) {
+            let documents = &mut self.documents;
+            for profile in profiles::extract_profiles(documents, scope, &mut profile_names) {
                 let stem = layout::file_stem(Scope::Group, &profile.group);
                 stems.entry(stem).or_default()[1].push(write::document(&profile.items()));
             }
@@ -332,10 +337,13 @@ impl ExportBuilder {
             }
             alike[at].2.push(document.path.clone());
         }
-        let written = alike.into_iter().map(|(stem, document, paths)| {
-            (stem, document.scope, document.items(self.settings.watch, &paths))
-        });
-        let mut written: Vec<_> = written.collect();
+        let mut written = Vec::new();
+        for (stem, document, paths) in alike {
+            for paths in split_paths(&paths) {
+                let items = document.items(self.settings.watch, paths);
+                written.push((stem.clone(), document.scope, items));
+            }
+        }
         if self.settings.defaults {
             share_comments(
                 written.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
@@ -441,6 +449,19 @@ impl ExportBuilder {
         let secrets = self.documents.iter().flat_map(|document| &document.secrets);
         secrets.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
+}
+
+/// The paths of a document in parts, each of which is small enough for one file.
+fn split_paths(paths: &[Arc<str>]) -> impl Iterator<Item = &[Arc<str>]> {
+    let mut part_bytes = 0;
+    paths.chunk_by(move |path, _| {
+        part_bytes += PATH_LINE_BYTES + path.len();
+        let is_full = part_bytes > FILE_SPLIT_BYTES;
+        if is_full {
+            part_bytes = 0;
+        }
+        !is_full
+    })
 }
 
 /// Keeps a comment that several documents have only in the first of them.

@@ -33,16 +33,18 @@ struct RepeatedValue {
     entry: DocEntry,
 }
 
-/// Moves what several `documents` of `scope` have in common into the returned profiles.
+/// Moves what several `documents` of `scope` have in common into the returned profiles. `names` are
+/// those of all profiles.
 pub(super) fn extract_profiles(
     documents: &mut [ExportedDocument],
     scope: Scope,
+    names: &mut BTreeSet<String>,
 ) -> Vec<ExportedRule> {
     let mut by_users: BTreeMap<Vec<usize>, Vec<RepeatedValue>> = BTreeMap::new();
     for (value, users) in find_repeated_values(documents, scope) {
         by_users.entry(users).or_default().push(value);
     }
-    let (mut profiles, mut names) = (Vec::new(), BTreeSet::new());
+    let mut profiles = Vec::new();
     let mut moved: BTreeMap<usize, BTreeSet<SharedKey>> = BTreeMap::new();
     for (users, values) in by_users {
         let lines: u64 = values.iter().map(|value| line_count(value.section, &value.entry)).sum();
@@ -51,13 +53,13 @@ pub(super) fn extract_profiles(
         if (lines * users.len() as u64).saturating_sub(costs) < MIN_SAVED_LINES {
             continue;
         }
-        let name = name_profile(&values, &names);
+        let group = common_group(users.iter().map(|user| &*documents[*user].path));
+        let name = name_profile(&group, &values, names);
         for user in &users {
             documents[*user].uses.push(name.clone());
             let keys = values.iter().map(|value| value.key.clone());
             moved.entry(*user).or_default().extend(keys);
         }
-        let group = common_group(users.iter().map(|user| &*documents[*user].path));
         let mut sections = Vec::new();
         for RepeatedValue { section, entry, .. } in values {
             add_entry(&mut sections, section, entry);
@@ -101,8 +103,9 @@ fn find_repeated_values(
     all.into_values().filter(|(_, users)| users.len() >= MIN_USERS)
 }
 
-/// A name for a profile with `values`, after their sections.
-fn name_profile(values: &[RepeatedValue], taken: &BTreeSet<String>) -> String {
+/// A name for a profile with `values`, after their sections and the group of its users: other groups
+/// may be exported into the same repository.
+fn name_profile(group: &str, values: &[RepeatedValue], taken: &BTreeSet<String>) -> String {
     let sections: BTreeSet<_> = values.iter().map(|value| value.section.section).collect();
     let sections: Vec<_> = sections.into_iter().collect();
     let base = match &sections[..] {
@@ -110,6 +113,11 @@ fn name_profile(values: &[RepeatedValue], taken: &BTreeSet<String>) -> String {
         [one, other] => format!("{one}-{other}"),
         [one, ..] => format!("{one}-and-more"),
         [] => "shared".to_owned(),
+    };
+    let prefix = group.replace('/', "-");
+    let base = match prefix.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()) {
+        "" => base,
+        prefix => format!("{prefix}-{base}"),
     };
     let numbered = (2..).map(|number| format!("{base}-{number}"));
     let mut names = std::iter::once(base.clone()).chain(numbered);

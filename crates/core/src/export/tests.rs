@@ -595,11 +595,32 @@ fn what_three_projects_have_becomes_a_profile() {
         format!("  - {{name: b{at}, link_url: {page}, image_url: {page}}}\n")
     };
     let badges: String = (0..6).map(badge).collect();
-    let profile = format!("kind: Profile\nname: badges\nbadges:\n{badges}");
+    let profile = format!("kind: Profile\nname: acme-badges\nbadges:\n{badges}");
     assert!(texts["acme.yaml"].starts_with(&format!("{profile}---\nkind: Project\n")));
-    let project = "kind: Project\npath: acme/b/z\nuses: [badges]\nlabels:\n  - {name: acme/b/z, color: '#ff0000'}\n";
+    let project = "kind: Project\npath: acme/b/z\nuses: [acme-badges]\nlabels:\n  - {name: acme/b/z, color: '#ff0000'}\n";
     assert_eq!(texts["acme/b.yaml"], project);
     assert!(!texts["acme/c.yaml"].contains("uses"));
+}
+
+/// Groups and projects have profiles in one file, and other groups may be exported beside them.
+#[test]
+fn each_profile_has_a_name_of_its_own() {
+    let mut builder = builder(SecretHandling::Plain, &[]);
+    for scope in Scope::ALL {
+        for (at, labels) in [8, 8, 8, 0, 0, 0, 0].into_iter().enumerate() {
+            let path = format!("acme/{}{at}", scope.noun());
+            let label = |at: usize| json!({"name": format!("l{at}"), "color": "#ff0000", "is_project_label": true});
+            let description = json!({"description": path});
+            let labels: Json = (0..labels).map(label).collect();
+            let live = live_of(scope, &path, &json!({"settings": description, "labels": labels}));
+            builder.add(scope, &path, &live, &Names::default());
+        }
+    }
+    let written = builder.finish();
+    let lines = written.files.iter().flat_map(|file| file.text.lines());
+    let mut names: Vec<_> = lines.filter_map(|line| line.strip_prefix("name: ")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["acme-labels", "acme-labels-2"]);
 }
 
 #[test]
@@ -704,6 +725,19 @@ fn a_group_with_many_projects_is_split_into_several_files() {
         ["acme.yaml", "acme~2.yaml", "acme~3.yaml"]
     );
     assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
+}
+
+#[test]
+fn a_document_of_many_paths_is_split_into_several_files() {
+    let name = "x".repeat(240);
+    let paths: Vec<_> = (0..5_000).map(|at| format!("acme/{name}{at}")).collect();
+    let topics = json!({"settings": {"topics": ["rust"]}});
+    let projects: Vec<_> = paths.iter().map(|path| (path.as_str(), topics.clone())).collect();
+    let written = builder(SecretHandling::Plain, &projects).finish();
+    assert!(written.files.len() > 1);
+    assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
+    let all: String = written.files.iter().map(|file| &*file.text).collect();
+    assert!(paths.iter().all(|path| all.matches(&format!("{path}\n")).count() == 1));
 }
 
 #[test]

@@ -127,10 +127,13 @@ impl Manages {
             return "there `except` leaves it out".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
-        let below =
-            globs.clone().find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path));
-        let above =
-            globs.find(|glob| path.strip_prefix(*glob).is_some_and(|rest| rest.starts_with('/')));
+        let below = globs.clone().find(|glob| {
+            let glob = glob.to_lowercase();
+            glob.trim_end_matches('*').strip_suffix('/') == Some(&lower)
+        });
+        let above = globs.find(|glob| {
+            lower.strip_prefix(&glob.to_lowercase()).is_some_and(|rest| rest.starts_with('/'))
+        });
         match (below, above) {
             (Some(glob), _) => {
                 format!("`{glob}` is only what is below, so add `{{path: {path}}}`")

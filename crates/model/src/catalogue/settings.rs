@@ -17,6 +17,9 @@ const CLAIMS_FIELD: &str = "ci_id_token_sub_claim_components";
 /// The name of the section.
 pub const SECTION: &str = "settings";
 
+/// The field with the address of the contents of a project.
+pub const IMPORT_URL: &str = "import_url";
+
 pub(super) struct Settings;
 
 impl KindRules for Settings {
@@ -24,7 +27,7 @@ impl KindRules for Settings {
     // value.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let live = forms::decode(spec, raw);
-        if spec.name == "import_url" {
+        if spec.name == IMPORT_URL {
             // Without a mirror, the URL is only the former source of the contents.
             return live.filter(|_| raw.get("mirror").and_then(Json::as_bool) == Some(true));
         }
@@ -78,9 +81,9 @@ impl KindRules for Settings {
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
             report(EntryFault::for_field(texts::FIRST_CLAIM, CLAIMS_FIELD));
         }
-        let import = declared.text("import_url");
+        let import = declared.text(IMPORT_URL);
         if is_as_written && import.is_some_and(has_user) {
-            report(EntryFault::for_field(texts::IMPORT_WITH_USER, "import_url"));
+            report(EntryFault::for_field(texts::IMPORT_WITH_USER, IMPORT_URL));
         }
     }
 

@@ -17,13 +17,15 @@ use crate::{
 /// The code of the message about a secret in plain text.
 const LITERAL_SECRET_CODE: &str = "literal-secret";
 
-/// The fields of a cron expression with their limits.
-const CRON_FIELDS: [(&str, u32, u32); 5] = [
-    ("minute", 0, 59),
-    ("hour", 0, 23),
-    ("day of the month", 1, 31),
-    ("month", 1, 12),
-    ("day of the week", 0, 7),
+/// The fields of a cron expression with their limits, and the names of their values. Only an
+/// expression of six fields has the seconds.
+const CRON_FIELDS: [(&str, u32, u32, &[&str]); 6] = [
+    ("second", 0, 59, &[]),
+    ("minute", 0, 59, &[]),
+    ("hour", 0, 23, &[]),
+    ("day of the month", 1, 31, &[]),
+    ("month", 1, 12, &MONTHS),
+    ("day of the week", 0, 7, &DAYS),
 ];
 
 impl Section {
@@ -59,23 +61,13 @@ impl Section {
         for (within, is_expression, text) in std::iter::once(whole_value).chain(parts) {
             let name = within.unwrap_or(spec.name);
             if let Some(text) = text.filter(|_| is_expression)
-                && let Some((message, severity)) = expression_fault(name, text)
+                && let Some((mut template, message, severity)) = expression_fault(name, text)
             {
                 let negative = spec.name.replace("_regex", "_negative_regex");
-                let template = if is_delimited(name, text) && severity == Severity::Warning {
-                    texts::EXPRESSION_IN_SLASHES
-                } else if text.starts_with('*')
-                    || text.contains("|*")
-                    || message.ends_with("only slashes")
+                if template == texts::EXPRESSION_WITH_LOOK_AROUND && self.spec(&negative).is_some()
                 {
-                    texts::EXPRESSION_OF_GLOB
-                } else if text.contains("(?!") && self.spec(&negative).is_some() {
-                    texts::EXPRESSION_WITH_NEGATIVE
-                } else if text.contains("(?!") {
-                    texts::EXPRESSION_WITH_LOOK_AROUND
-                } else {
-                    texts::EXPRESSION
-                };
+                    template = texts::EXPRESSION_WITH_NEGATIVE;
+                }
                 let fault = EntryFault::for_field(template, spec.name).fill("negative", &negative);
                 report(EntryFault { severity, inner_key: within, ..fault.fill("why", &message) });
             }
@@ -243,42 +235,44 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The fault of a cron expression: fewer than five fields, a number out of its limits, or a
+/// The fault of a cron expression: neither five nor six fields, a number out of its limits, or a
 /// word that is none of the names.
 fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
     if has_jenkins_hash(text) {
         return Some("has an `H`, which is not a number".to_owned());
     }
-    if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
+    let is_word = text.starts_with('@');
+    if !(5..=CRON_FIELDS.len()).contains(&fields.len()) && !is_word {
         return Some("must have five fields".to_owned());
     }
+    // The service reads the first of six fields as seconds.
+    let cron_fields = &CRON_FIELDS[CRON_FIELDS.len().saturating_sub(fields.len())..];
     let mut special_characters = text.chars().filter(|c| !c.is_ascii_alphanumeric());
     if let Some(odd) = special_characters.find(|c| !" */,-#?@".contains(*c)) {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
-    let names = [&[][..], &[], &[], &MONTHS, &DAYS];
     let words = |field: &str| {
         let words = field.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_ascii_lowercase);
         words.filter(|word| word.len() > 1).collect::<Vec<_>>()
     };
-    let odd = fields.iter().zip(CRON_FIELDS).zip(names).find_map(|((field, (name, ..)), names)| {
+    let odd = fields.iter().zip(cron_fields).find_map(|(field, (name, _, _, names))| {
         let odd = words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
         Some(match names.first() {
             Some(first) => format!("has `{odd}` for the {name}, whose names are as `{first}`"),
             None => format!("has `{odd}` for the {name}, which is a number"),
         })
     });
-    if let Some(odd) = odd.filter(|_| !text.starts_with('@')) {
+    if let Some(odd) = odd.filter(|_| !is_word) {
         return Some(odd);
     }
     let mut parts = fields.iter().flat_map(|field| field.split(','));
     if parts.any(|part| part.rsplit_once('/').is_some_and(|(_, step)| step.parse() == Ok(0))) {
         return Some("must have 1 or more after each `/`".to_owned());
     }
-    let mut fields = fields.into_iter().zip(CRON_FIELDS).filter(|_| !text.starts_with('@'));
-    let (_, (name, from, to)) = fields.find(|(field, (_, from, to))| {
+    let mut fields = fields.into_iter().zip(cron_fields).filter(|_| !is_word);
+    let (_, (name, from, to, _)) = fields.find(|(field, (_, from, to, _))| {
         let mut numbers = field.split([',', '-']).filter_map(number);
         numbers.any(|number| !(*from..=*to).contains(&number))
     })?;
@@ -314,27 +308,35 @@ fn last_zone_part(zone: &str) -> &str {
     zone.rsplit('/').next().unwrap_or(zone)
 }
 
-/// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the
-/// same: a fault that RE2 may accept is a warning.
-fn expression_fault(name: &str, text: &str) -> Option<(String, Severity)> {
+/// Why `text` is not a valid regular expression, with the texts of the fault. The parser's grammar is
+/// close to RE2 but not the same: a fault that RE2 may accept is a warning.
+fn expression_fault(name: &str, text: &str) -> Option<(Texts, String, Severity)> {
     let error = Parser::new().parse(text).err();
     let is_certain =
         error.as_ref().is_some_and(|error| is_refused_by_re2(error) && !text.contains("\\Q"));
     if !is_certain && is_delimited(name, text) {
         let message = format!("`{name}` has a `/` at both ends, which must match, too");
-        return Some((message, Severity::Warning));
+        return Some((texts::EXPRESSION_IN_SLASHES, message, Severity::Warning));
     }
     if error.is_none() && text.contains("/*") && !text.contains('[') {
         let message = format!("`{name}` has a `/*`, which matches only slashes");
-        return Some((message, Severity::Warning));
+        return Some((texts::EXPRESSION_OF_GLOB, message, Severity::Warning));
     }
     let error = error?;
+    let template = if text.starts_with('*') || text.contains("|*") {
+        texts::EXPRESSION_OF_GLOB
+    } else if text.contains("(?!") {
+        texts::EXPRESSION_WITH_LOOK_AROUND
+    } else {
+        texts::EXPRESSION
+    };
     let severity = if is_certain { Severity::Error } else { Severity::Warning };
-    let message = format!("`{name}` is not a valid regular expression: {}", error.kind());
-    Some(match error.span().start.column {
-        1 => (message, severity),
-        at => (format!("{message} (character {at})"), severity),
-    })
+    let mut message = format!("`{name}` is not a valid regular expression: {}", error.kind());
+    let column = error.span().start.column;
+    if column > 1 {
+        message = format!("{message} (character {column})");
+    }
+    Some((template, message, severity))
 }
 
 /// True if the expression `text` of the field `name` has slashes around it, as some languages write it.
@@ -397,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cron_expression_has_five_fields_within_their_limits() {
+    fn a_cron_expression_has_five_fields_or_seconds_before_them() {
         for (text, is_valid) in [
             ("0 4 * * *", true),
             ("*/5 0-23 1,31 jan-DEC 7", true),
@@ -413,6 +415,11 @@ mod tests {
             ("H 2 * * *", false),
             ("H(0-29)/10 2 * * *", false),
             ("0 4 * mar THU", true),
+            ("0 30 4 * * *", true),
+            ("0 0 2 * * MON", true),
+            ("60 0 2 * * *", false),
+            ("0 4 * * * UTC", false),
+            ("0 0 2 * * * *", false),
         ] {
             assert_eq!(cron_fault(text).is_none(), is_valid, "{text}");
         }
@@ -429,7 +436,7 @@ mod tests {
     #[test]
     fn a_broken_expression_between_slashes_is_an_error() {
         for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
-            let (message, found) = expression_fault("file_name_regex", text).unwrap();
+            let (_, message, found) = expression_fault("file_name_regex", text).unwrap();
             assert_eq!(found, severity, "{message}");
             assert_eq!(
                 message.contains("unclosed group"),
@@ -481,7 +488,7 @@ mod tests {
             ("a{,5}", Some(Severity::Warning)),
         ] {
             assert_eq!(
-                expression_fault("", text).map(|(_, severity)| severity),
+                expression_fault("", text).map(|(_, _, severity)| severity),
                 expected,
                 "{text}"
             );

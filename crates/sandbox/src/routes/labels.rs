@@ -185,8 +185,9 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
             [Holder::Group(group)].into_iter().filter(|_| includes_descendants),
         )?);
         for holder in group_projects(call, group)?.filter(|_| includes_projects) {
-            let project = Project::by_id(call.db, holder.column_and_id().1)?;
-            if project.is_some_and(|project| call.may_see(&project).unwrap_or(false)) {
+            if let Some(project) = Project::by_id(call.db, holder.column_and_id().1)?
+                && call.may_see(&project)?
+            {
                 labels.extend(list_labels(call, [holder])?);
             }
         }

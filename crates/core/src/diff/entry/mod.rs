@@ -16,8 +16,8 @@ use crate::{
     desired::{DesiredEntry, EntryPresence, subject_field},
     field::{Compare, Field},
     kind::{
-        CallContext, Effect, FORMER_FIELD, Identity, LiveEntry, NoCalls, PlannedCall, Section,
-        Spec, calls::CallPurpose, forms, is_readable, risk,
+        CallContext, Effect, FORMER_FIELD, FieldSelection, Identity, LiveEntry, NoCalls,
+        PlannedCall, Section, Spec, calls::CallPurpose, forms, is_readable, risk,
     },
     level::AccessLevel,
     live::ExtraFact,
@@ -326,17 +326,30 @@ impl<'a> EntryDiff<'a> {
     /// Adds the step that changes `live`. Risks are judged from `before`: to undo what a group of
     /// this run sets meanwhile needs no acknowledgement.
     fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
-        let mut changes = self.changes(live, findings);
+        let changes = self.changes(live, findings);
         if changes.is_empty()
             || self.has_release_problem(findings)
             || self.check_visibility(live, &changes, findings)
         {
             return;
         }
+        if let Some(step) = self.change_step(before, live, changes, findings) {
+            self.add_step(step.with_live(live), findings);
+        }
+    }
+
+    /// The step that makes these `changes` to `live`, without the live entry.
+    fn change_step(
+        &self,
+        before: &LiveEntry,
+        live: &LiveEntry,
+        mut changes: Vec<FieldChange>,
+        findings: &mut Findings,
+    ) -> Option<Step> {
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
         let fields = self.fields_to_send();
         let context = self.call_context(CallPurpose::Change(&fields, live, &changed));
-        let Some(sends) = self.plan_calls(&context, findings) else { return };
+        let sends = self.plan_calls(&context, findings)?;
         let forgotten = fields.keys().filter(|name| {
             let field = self.field(name);
             let mut goes_with = changed.iter().map(|change| self.field(change).relations.sent_with);
@@ -357,7 +370,7 @@ impl<'a> EntryDiff<'a> {
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let risks =
             risk::change_risks(self.section, &changed, before, &self.add_secret_values(after));
-        self.add_step(step.with_live(live).with_effects(effects, risks), findings);
+        Some(step.with_effects(effects, risks))
     }
 
     /// Plans an entry that is not live.
@@ -366,9 +379,7 @@ impl<'a> EntryDiff<'a> {
             return;
         }
         if self.section.only_edits() {
-            let identity = self.section.identity;
-            let names = self.values.keys().filter(|name| !identity.contains(&name.as_str()));
-            let fields: Vec<_> = names.cloned().collect();
+            let fields: Vec<_> = self.other_fields().map(str::to_owned).collect();
             let why = format!("until the service has the {}", self.section.noun);
             let waits = (!fields.is_empty()).then(|| self.new_note(Reason::Waits { why }, fields));
             return findings.notes.extend(waits);
@@ -392,12 +403,39 @@ impl<'a> EntryDiff<'a> {
 
     /// Plans an entry that may turn out to be absent, or to differ, under `condition`.
     pub(super) fn plan_possible(&self, condition: &'static str, findings: &mut Findings) {
-        if self.section.only_edits() {
+        let step = if !self.section.only_edits() {
+            self.creation(findings)
+        } else if self.context.target.id.is_some() {
+            self.edit_of_unread(findings)
+        } else {
+            // It comes into being later.
             return self.plan_absent(findings);
-        }
-        if let Some(step) = self.creation(findings) {
+        };
+        if let Some(step) = step {
             self.add_step(Step { possible: Some(condition), ..step }, findings);
         }
+    }
+
+    /// The step that sets all declared fields of an entry that is live, but cannot be read yet.
+    fn edit_of_unread(&self, findings: &mut Findings) -> Option<Step> {
+        for (name, value) in &self.values {
+            self.check_support(name, value, findings);
+        }
+        if self.other_fields().next().is_none() || self.has_release_problem(findings) {
+            return None;
+        }
+        let identity = self.section.identity.iter();
+        let known = identity
+            .filter_map(|name| Some(((*name).to_owned(), self.values.get(name)?.plain()?.clone())));
+        let live = self.section.read(&known.collect(), FieldSelection::All);
+        let changes = self.other_fields().map(|name| self.new_change(name, Some(&live))).collect();
+        self.change_step(&live, &live, changes, findings)
+    }
+
+    /// The declared fields that do not identify the entry.
+    fn other_fields(&self) -> impl Iterator<Item = &str> {
+        let names = self.values.keys().map(String::as_str);
+        names.filter(|name| !self.section.identity.contains(name))
     }
 
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
@@ -477,11 +515,15 @@ impl<'a> EntryDiff<'a> {
                 }
             }
         }
-        if step.adds_entry() && step.possible.is_none() {
-            if let Some(problem) = self.context.creation_problem(self.section, &step, findings) {
+        if step.possible.is_none() {
+            if step.adds_entry()
+                && let Some(problem) = self.context.creation_problem(self.section, &step, findings)
+            {
                 return findings.problems.push(problem);
             }
-            self.context.mark_collision(self.section, &mut step, findings);
+            if step.taken_name().is_some() {
+                self.context.mark_collision(self.section, &mut step, findings);
+            }
         }
         findings.steps.push(step);
     }

@@ -155,7 +155,8 @@ struct FormerPaths<'f> {
 
 impl<'f> FormerPaths<'f> {
     fn new(paths: Vec<&'f str>) -> Self {
-        Self { automaton: AhoCorasick::new(&paths).ok(), paths }
+        let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(&paths);
+        Self { automaton: automaton.ok(), paths }
     }
 
     /// The first former path in a text of `value`.

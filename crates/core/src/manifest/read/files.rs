@@ -53,7 +53,7 @@ impl ManifestFile {
     /// Its text.
     pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
         match &self.replacement {
-            Some(text) => Ok(text.clone()),
+            Some(text) => check_size(text.len(), &self.name).map(|()| text.clone()),
             None => read(&self.path, &self.name),
         }
     }
@@ -79,18 +79,22 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
     read_count
         .map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(fault(
-            "too-large",
-            "the file is larger than 1 MiB".into(),
-            Some("split it: documents may stand in any file"),
-        ));
-    }
+    check_size(bytes.len(), name)?;
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         fault("not-utf-8", format!("line {line} is not UTF-8 text"), Some("save the file as UTF-8"))
     })
+}
+
+/// Refuses a manifest that is too large to be read.
+fn check_size(bytes: usize, name: &FileName) -> Result<(), Box<Diagnostic>> {
+    if bytes as u64 <= MAX_FILE_BYTES {
+        return Ok(());
+    }
+    let fault = Diagnostic::error("too-large", "the file is larger than 1 MiB");
+    let fault = fault.help("split it: documents may stand in any file");
+    Err(Box::new(fault.at_place(SourceLocation::file(name.clone()))))
 }
 
 /// The type of the file at `path` if it is not a regular file. Reading a pipe could wait for ever,

@@ -10,7 +10,7 @@ use std::{
 
 use super::DocumentReader;
 use crate::{
-    catalogue,
+    catalogue::{self, settings},
     manifest::faults::{texts, words},
     origin::Sourced,
     value::Value,
@@ -71,7 +71,7 @@ impl DocumentReader<'_, '_> {
             let former = node.items().first().and_then(Node::text).unwrap_or("acme/old");
             self.findings.report(texts::SHARED_PREVIOUSLY, key.span.clone(), words![former]);
         }
-        // A group or project comes from somewhere by a field of its creation.
+        // A group or project comes from somewhere by a field of its creation, or from an address.
         let (itself, lookup) = catalogue::container(self.scope);
         let along = catalogue::sections(self.scope).filter(|of| of.comes_with_container());
         for (key, node) in std::iter::once(itself)
@@ -84,7 +84,19 @@ impl DocumentReader<'_, '_> {
                 self.findings.report(texts::SHARED_SOURCE, key.span.clone(), words);
             }
         }
+        if let Some((key, node)) = document[settings::SECTION].get(settings::IMPORT_URL)
+            && is_fixed_text(node)
+        {
+            let words = words![name = key.name];
+            self.findings.report(texts::SHARED_ADDRESS, key.span.clone(), words);
+        }
     }
+}
+
+/// True if `node` is a text, or a reference by a text, in which no name of a path is filled in.
+fn is_fixed_text(node: &Node) -> bool {
+    let mut references = node.entries().iter().filter_map(|(_, it)| it.text());
+    node.text().is_some() || references.any(|text| !text.contains('{'))
 }
 
 /// The fields of a section, or the section itself if it is a single value.

@@ -323,3 +323,40 @@ fn a_manifest_in_the_place_of_a_seed_is_called_one() {
         "this is a manifest, and `sandbox.yaml` is the file for the initial data of the sandbox";
     assert_eq!((fault.code, &*fault.message), ("document", message));
 }
+
+/// The service ignores the case of paths.
+#[test]
+fn the_case_of_a_path_does_not_count() {
+    let helps = |files: &[(&str, &str)]| {
+        let found = load_files(files).diagnostics;
+        found.sorted().into_iter().map(|d| d.help.clone().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    for (glob, expected) in [
+        ("Acme/**", "`Acme/**` is only what is below, so add `{path: ACME}`"),
+        ("acme/**", "`acme/**` is only what is below, so add `{path: ACME}`"),
+        ("Top", "there `*` matches within one part of a path, and `**` everything below"),
+    ] {
+        let config = format!("version: 1\nmanages: [{{path: {glob}}}]\n");
+        let found = helps(&[("undrift.yaml", &config), ("a.yaml", "kind: Group\npath: ACME\n")]);
+        assert!(found.len() == 1 && found[0].ends_with(expected), "{glob}: {found:?}");
+    }
+    let config = "version: 1\nmanages: [{path: Acme}]\n";
+    let found = helps(&[("undrift.yaml", config), ("a.yaml", "kind: Project\npath: acme/shop\n")]);
+    let expected = "there `Acme` is only itself, and `Acme/**` all below it";
+    assert!(found.len() == 1 && found[0].ends_with(expected), "{found:?}");
+    let moved = "kind: Group\npath: new\npreviously: [old/team]\n---\nkind: Project\npath: new/shop\n\
+                 settings: {ci_config_path: ci.yml@Old/Team/templates}\n";
+    assert_eq!(helps(&[("a.yaml", moved)]), ["if this is its path, write `new`"]);
+}
+
+/// What an export or an edit would write is refused as in a file.
+#[test]
+fn a_text_of_more_than_1_mib_is_refused_before_it_is_written() {
+    let today = jiff::civil::date(2030, 1, 1);
+    let text = |bytes: usize| format!("kind: Group\npath: acme\n#{}\n", "x".repeat(bytes));
+    let load = |bytes| load_texts([("a.yaml".into(), text(bytes))], today, &Config::default());
+    assert!(load(1000).is_ok());
+    let faults = load(1 << 20).unwrap_err();
+    let codes: Vec<_> = faults.sorted().into_iter().map(|fault| fault.code).collect();
+    assert_eq!(codes, ["too-large"]);
+}

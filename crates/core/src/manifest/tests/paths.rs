@@ -90,6 +90,10 @@ fn a_fault_of_the_body_is_told_once() {
         ("variables: [{key: A, value: {text: '{x}'}}]\n", &[("template", 3)]),
         ("unlisted: {hooks: delete}\n", &[("unlisted", 3)]),
         ("params: {port: 1}\n", &[("idle-rule", 3)]),
+        ("settings: {import_url: 'https://h/x.git'}\n", &[("paths", 3)]),
+        ("settings: {import_url: {env: URL}}\n", &[("paths", 3)]),
+        ("settings: {import_url: {text: 'https://h/{name}.git'}}\n", &[]),
+        ("settings: {import_url: {env: 'URL_{name}'}}\n", &[]),
     ] {
         assert_eq!(faults(&[("a.yaml", &project(body))]), expected, "{body}");
     }

@@ -59,6 +59,7 @@ impl BranchPair<'_> {
         let twin = self.base_plan.steps.iter().find(|twin| {
             twin.address == step.address
                 && (twin.action == Action::Delete) == (step.action == Action::Delete)
+                && twin.freed_name() == step.freed_name()
         });
         match step.action {
             Action::Delete => set_label(step, self.removal_label(step, twin.is_some())),

@@ -337,6 +337,29 @@ fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
     assert_eq!(urls(own(&taken)), None, "another one has that URL now");
 }
 
+/// The base would do something else to the entry of that name: create it, or rename another one.
+#[test]
+fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
+    let label = |name: &str, former: &[&str]| {
+        let mut label = json!({"name": name, "color": "#ff0000"});
+        if !former.is_empty() {
+            label["previously"] = json!(former);
+        }
+        shop(&json!({"labels": [label]}), Unlisted::Report)
+    };
+    let there = json!({"labels": [{"id": 1, "name": "bug", "color": "#ff0000"}]});
+    for (base, expected) in [
+        (label("ops", &[]), "Update Change name=Change"),
+        (label("ops", &["bug"]), "Update Drift name=Drift"),
+        (label("bug", &[]), "Update Change name=Change"),
+    ] {
+        let head = label("ops", &["bug"]);
+        let mut live = live_container(&head, &there);
+        live.entries_above.insert("labels", Vec::new());
+        assert_eq!(said(&base, &head, &live).0, [expected]);
+    }
+}
+
 #[test]
 fn only_containers_declared_differently_at_the_base_are_selected() {
     let named = |path: &str, text: &str| Container {

@@ -1,5 +1,5 @@
-//! Orders entries that collide with one of a group above: the service refuses to create the lower
-//! entry after the upper one, but accepts the upper one after the lower.
+//! Orders entries that collide with one of a group above: the service refuses to create or rename the
+//! lower entry after the upper one, but accepts the upper one after the lower.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::{
     address::{Address, groups_above},
     catalogue,
     diff::{
-        Action, Problem, Step,
+        Problem, Step,
         texts::{self, words},
     },
     field::Scope,
@@ -16,18 +16,21 @@ use crate::{
     text,
 };
 
-/// The entry above is removed before the one below is created, or created after it.
+/// A step above frees the name before a step below takes it, or takes it afterwards.
 pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let mut of_groups: HashMap<_, Vec<_>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        if let Some((section, name, unique)) = unique_above(step) {
-            let key = (step.address.path.to_lowercase(), section.section, unique);
-            of_groups.entry(key).or_default().push((at, name));
+        let is_taken = [(step.freed_name(), false), (step.taken_name(), true)];
+        for (name, is_taken) in is_taken {
+            if let Some((section, name, unique)) = unique_above(step, name) {
+                let key = (step.address.path.to_lowercase(), section.section, unique);
+                of_groups.entry(key).or_default().push((at, name, is_taken));
+            }
         }
     }
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.adds_entry()) {
-        let Some((section, name, unique)) = unique_above(step) else { continue };
+    for (at, step) in steps.iter().enumerate() {
+        let Some((section, name, unique)) = unique_above(step, step.taken_name()) else { continue };
         // A group may have several entries that exclude each other in a project.
         if step.scope == Scope::Group && !section.is_name_unique_above() {
             continue;
@@ -36,23 +39,22 @@ pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
         let conflicts_above = groups_above(&path)
             .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
             .flatten()
-            .filter(|(_, other)| section.collides_with_parent(name, other));
+            .filter(|(_, other, _)| section.collides_with_parent(name, other));
         let mut gone = Vec::new();
-        for (other, _) in conflicts_above {
-            match steps[*other].action {
-                Action::Delete => gone.push(&steps[*other].address),
-                Action::Create => {
-                    relations.order(*other, &step.address, "a group above would forbid it");
-                }
-                Action::Update => {}
+        for (other, freed_name, is_taken) in conflicts_above {
+            if *is_taken {
+                relations.order(*other, &step.address, "a group above would forbid it");
+            } else {
+                gone.push((&steps[*other].address, *freed_name));
             }
         }
         // Another entry of the same section frees its name by a rename.
         let taken_above: Vec<_> =
             step.follows().filter(|taken| taken.path != step.address.path).collect();
         let stays = taken_above.iter().find(|taken| {
-            !gone.iter().any(|gone| {
-                gone.entry == taken.entry && gone.path.eq_ignore_ascii_case(&taken.path)
+            !gone.iter().any(|(gone, freed_name)| {
+                taken.entry.as_deref() == Some(freed_name)
+                    && gone.path.eq_ignore_ascii_case(&taken.path)
             })
         });
         match stays {
@@ -61,7 +63,7 @@ pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
             }
             None if !taken_above.is_empty() => {
                 let reason = "the group above has one until then";
-                gone.iter().for_each(|gone| relations.order(at, gone, reason));
+                gone.iter().for_each(|(gone, _)| relations.order(at, gone, reason));
             }
             None => {}
         }
@@ -69,10 +71,10 @@ pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// The section in projects, the name of the entry of a step, and what of it is unique there and above.
-fn unique_above(step: &Step) -> Option<(Section, &str, &str)> {
+/// The section of a step in projects, `name`, and what of it is unique there and above.
+fn unique_above<'n>(step: &Step, name: Option<&'n str>) -> Option<(Section, &'n str, &'n str)> {
     let section = catalogue::section(Scope::Project, step.address.section?)?;
-    let name = step.address.entry.as_deref()?;
+    let name = name?;
     Some((section, name, section.exclusive_key(name)?))
 }
 

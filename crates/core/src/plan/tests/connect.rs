@@ -587,3 +587,46 @@ fn a_project_that_is_too_visible_has_the_origin_of_its_visibility() {
         assert_eq!(problems.iter().map(|p| p.origin.line).collect::<Vec<_>>(), [line]);
     }
 }
+
+/// A rename frees the former title for what is below, and takes the new one from it.
+#[test]
+fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
+    let address =
+        |path: &str, name: &str| Address::container(path.into()).section("labels").entry(name);
+    let rename = |scope: Scope, path: &str, names: [&str; 2]| {
+        let [before, after] = names.map(|name| Shown::Value(name.into()));
+        let change = FieldChange::new("name", before, after, None);
+        let address = address(path, names[1]);
+        Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
+    };
+    let create = |effects: Vec<Effect>| {
+        let step = Step::new(
+            Scope::Project,
+            address("acme/shop", "bug"),
+            Action::Create,
+            origin(1),
+            Vec::new(),
+            Vec::new(),
+        );
+        Step { effects, ..step }
+    };
+    let taken = || vec![Effect::Follows(address("ACME", "bug"))];
+    let renamed_here = |effects: Vec<Effect>| {
+        let step = rename(Scope::Project, "acme/shop", ["flaw", "bug"]);
+        Step { effects, ..step }
+    };
+    let (first, second) = ("acme#labels/defect", "acme/shop#labels/bug");
+    for below in [create(taken()), renamed_here(taken())] {
+        let mut steps = vec![below.clone(), rename(Scope::Group, "acme", ["bug", "defect"])];
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(edges(&steps), [vec![first], vec![]]);
+        let mut steps = vec![below, rename(Scope::Group, "acme", ["ops", "defect"])];
+        let codes: Vec<_> = connect(&mut steps).iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, ["duplicate-entry"]);
+    }
+    for below in [create(Vec::new()), renamed_here(Vec::new())] {
+        let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), below];
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(edges(&steps), [vec![second], vec![]]);
+    }
+}

@@ -327,7 +327,7 @@ fn a_moved_project_is_a_problem_that_names_the_new_path() {
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(
         (plan.problems[0].code, plan.problems[0].help.as_deref()),
-        ("moved-project", Some("write `path: acme/store`"))
+        ("moved-project", Some("write `acme/store` instead of `acme/shop`"))
     );
 }
 
