@@ -138,6 +138,10 @@ impl Fields {
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
+        // Most values come in order.
+        if self.0.last().is_none_or(|(last, _)| *last < name) {
+            return self.0.push((name, value));
+        }
         match self.search(&name) {
             Ok(at) => self.0[at].1 = value,
             Err(at) => self.0.insert(at, (name, value)),

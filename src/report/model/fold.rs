@@ -1,7 +1,11 @@
 //! Finds the common parts of many groups and projects: equal changes, changes from one declaration,
 //! and equal faults. Each is shown once.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher as _, Hash, RandomState},
+    sync::LazyLock,
+};
 
 use super::{
     StepItem,
@@ -10,7 +14,6 @@ use super::{
 use crate::{
     address::group_of,
     diff::{Action, FieldChange, Shown, Step},
-    digest,
     text::count,
 };
 
@@ -102,7 +105,10 @@ pub fn fold_equal<T, K: Ord>(
 }
 
 /// Identifies equal pieces.
-type PieceKey = [u8; 32];
+type PieceKey = [u64; 2];
+
+/// Nobody can choose values of equal keys: this is seeded anew in each run.
+static HASHERS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
 
 /// Groups `steps`, which are in the order of a plan, by group or project. Equal steps of many of them
 /// are shown at the first one, before its other steps.
@@ -191,7 +197,7 @@ fn join_pieces<'a, 's: 'a>(
 /// declared. Secrets are not removed, since different ones would look equal.
 fn equality_key(piece: &FoldedPiece<'_>) -> PieceKey {
     piece_key(piece, |FieldChange { field, before, after, label, .. }| {
-        format!("{field:?} {before:?} {after:?} {label:?}")
+        (field, before, after, *label)
     })
 }
 
@@ -208,17 +214,17 @@ fn declaration_key(piece: &FoldedPiece<'_>) -> Option<PieceKey> {
                     matches!(&**side, Shown::Value(value) if value.is_null() || value == "");
                 (std::mem::discriminant(&**side), is_blank)
             });
-            format!("{field:?} {sides:?} {label:?} {origin}")
+            (field, sides, *label, origin.to_string())
         })
     })
 }
 
-/// A key of what all pieces show, and of the `text` of each change.
-fn piece_key(
-    FoldedPiece { item, changes }: &FoldedPiece<'_>,
-    text: impl Fn(&FieldChange) -> String,
+/// A key of what all pieces show, and of the `content` of each change.
+fn piece_key<'s, C: Hash>(
+    FoldedPiece { item, changes }: &FoldedPiece<'s>,
+    content: impl Fn(&'s FieldChange) -> C,
 ) -> PieceKey {
-    let fields = changes.iter().map(|change| text(change)).collect::<Vec<_>>().join("\n");
+    let fields: Vec<_> = changes.iter().map(|change| content(change)).collect();
     let step = item.step;
     let shown_facts =
         (step.scope, local_name(&step.address), step.action, step.label, item.outcome);
@@ -232,8 +238,6 @@ fn piece_key(
             *first = part.to_owned();
         }
     }
-    digest::text_digest(&format!(
-        "{shown_facts:?} {:?} {predecessor_groups:?}\n{fields}",
-        remarks(step)
-    ))
+    let facts = format!("{shown_facts:?} {:?} {predecessor_groups:?}", remarks(step));
+    HASHERS.each_ref().map(|hasher| hasher.hash_one((&facts, &fields)))
 }

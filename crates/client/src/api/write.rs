@@ -143,7 +143,10 @@ fn encode_body(
     let content = match &request.body {
         RequestBody::None => EncodedBody::Empty,
         _ if is_form => EncodedBody::Form(parts),
-        _ => EncodedBody::Json(Json::Object(object).to_string().into()),
+        _ => {
+            let json = serde_json::to_vec(&object).map_err(|error| error.to_string())?;
+            EncodedBody::Json(json.into())
+        }
     };
     Ok((content, unquotable))
 }

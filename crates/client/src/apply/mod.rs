@@ -133,7 +133,7 @@ pub async fn plan_with_answers(
     live: &mut Live,
     settings: &PlanSettings,
 ) -> Result<ContainerPlan> {
-    observer.fill_from_memory(container, live);
+    observer.fill_from_memory(container, live).await;
     loop {
         let plan = plan::plan_container(container, live, settings);
         if plan.questions.is_empty() {

@@ -14,6 +14,7 @@ use crate::{
     cause::Cause,
     desired::{Container, Unlisted},
     diff::{Action, Step},
+    field::Scope,
     kind::{CreatedContainers, ReadSource, Removal},
     plan::{Approved, Grantee, PlanSettings, access_loser, grantees},
     steps,
@@ -115,11 +116,11 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
         let mut keys = vec![];
         if step.creates_container() {
             keys.push(UndoneKey::DefaultEntries);
-        } else {
+        } else if step.scope == Scope::Group {
             keys.extend(step.changes.iter().map(|c| UndoneKey::OverriddenField(section, &c.field)));
+            let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
+            keys.extend(removed.map(|entry| UndoneKey::EntryBelow(section, entry)));
         }
-        let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
-        keys.extend(removed.map(|entry| UndoneKey::EntryBelow(section, entry)));
         keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
         for undone in keys {
             container_steps.entry(undone).or_insert(step);
@@ -171,7 +172,6 @@ mod tests {
     use crate::{
         address::Address,
         desired::testing::{origin, shop},
-        field::Scope,
         kind::Effect,
         steps::grow_in_proportion,
     };

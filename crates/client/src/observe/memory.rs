@@ -99,9 +99,9 @@ impl<T: Clone> LookUpCache<T> {
         cell.get_or_init(|| async { read().await }).await.clone()
     }
 
-    /// The answer for `name`, if it was read before.
-    pub(super) fn recall(&self, name: &str) -> Option<T> {
-        lock(&self.0).get(name)?.get()?.as_ref().ok().cloned()
+    /// True if the answer for `name` was read before, or is being read.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        lock(&self.0).contains_key(name)
     }
 
     /// Sets the answer for `name` without a request.

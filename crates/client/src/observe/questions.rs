@@ -30,15 +30,18 @@ use crate::{
 };
 
 impl Observer {
-    /// Adds remembered facts about the group above to `live`, so that the plan need not ask for
-    /// them and be made again.
-    pub fn fill_from_memory(&self, container: &Container, live: &mut Live) {
+    /// Adds facts about the group above to `live` that another plan asked for, so that this plan
+    /// need not ask for them and be made again. Waits for those that are being read.
+    pub async fn fill_from_memory(&self, container: &Container, live: &mut Live) {
         let is_in_place = self.moves.nearest_group_above(&container.path).is_none();
-        let group = group_of(&container.path).filter(|_| is_in_place).map(str::to_lowercase);
-        let Some(group) = group else { return };
-        live.levels_above =
-            live.levels_above.take().or_else(|| self.memory.group_levels.recall(&group));
-        live.group_above = live.group_above.take().or_else(|| self.memory.groups.recall(&group));
+        let Some(group) = group_of(&container.path).filter(|_| is_in_place) else { return };
+        let key = group.to_lowercase();
+        if live.levels_above.is_none() && self.memory.group_levels.contains(&key) {
+            live.levels_above = self.levels_in_group(group).await.ok();
+        }
+        if live.group_above.is_none() && self.memory.groups.contains(&key) {
+            live.group_above = self.group_above(&container.path).await.ok();
+        }
     }
 
     /// Answers a plan's question about a container.

@@ -18,14 +18,14 @@ pub struct Declared {
     /// The file and layer of the first field; nearly always those of all fields.
     common_place: Option<Arc<FileLayer>>,
     /// The name of each field.
-    names: Arc<Vec<u8>>,
+    names: Arc<String>,
     /// For each field: its layer and file if they are different, its line, its column, and its value.
-    packed: Arc<[u8]>,
+    packed: Arc<str>,
 }
 
 thread_local! {
     /// The names of the entries that this thread packed. Most entries have those of many others.
-    static NAMES: RefCell<HashSet<Arc<Vec<u8>>>> = RefCell::default();
+    static NAMES: RefCell<HashSet<Arc<String>>> = RefCell::default();
 }
 
 impl Declared {
@@ -107,7 +107,7 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
             })
         });
         // A copy, because the allocator leaves what it shrinks by less than half in its place.
-        Self { common_place: common_layer, names, packed: packer.0.as_slice().into() }
+        Self { common_place: common_layer, names, packed: packer.0.as_str().into() }
     }
 }
 

@@ -1,4 +1,6 @@
-//! Values as bytes: a tag and its data. They never leave the process.
+//! Values as one text: a tag and its data. They never leave the process.
+//!
+//! Tags and numbers are ASCII, so that texts are taken out without a check of their bytes.
 
 use crate::value::{Json, Value};
 
@@ -9,29 +11,26 @@ const UPLOAD_TAG: u8 = 3;
 
 /// Packs values one after another.
 #[derive(Default)]
-pub(super) struct Packer(pub(super) Vec<u8>);
+pub(super) struct Packer(pub(super) String);
 
 impl Packer {
+    /// Adds a byte below 0x80.
     pub(super) fn push_byte(&mut self, byte: u8) {
-        self.0.push(byte);
+        self.0.push(byte.into());
     }
 
-    /// Seven bits per byte, lowest first; the eighth bit means that more bytes follow.
+    /// Six bits per byte, lowest first; the seventh bit means that more bytes follow.
     pub(super) fn push_number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.push_byte(number as u8 | 0x80);
-            number >>= 7;
+        while number >= 0x40 {
+            self.push_byte(number as u8 & 0x3f | 0x40);
+            number >>= 6;
         }
         self.push_byte(number as u8);
     }
 
-    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
-        self.push_number(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
-
     pub(super) fn push_text(&mut self, text: &str) {
-        self.push_bytes(text.as_bytes());
+        self.push_number(text.len() as u64);
+        self.0.push_str(text);
     }
 
     fn push_tagged(&mut self, tag: u8, text: &str) {
@@ -53,10 +52,10 @@ impl Packer {
 }
 
 /// Unpacks the values of a [`Packer`], one after another.
-pub(super) struct Unpacker<'p>(&'p [u8]);
+pub(super) struct Unpacker<'p>(&'p str);
 
 impl<'p> Unpacker<'p> {
-    pub(super) const fn new(packed: &'p [u8]) -> Self {
+    pub(super) const fn new(packed: &'p str) -> Self {
         Self(packed)
     }
 
@@ -65,45 +64,41 @@ impl<'p> Unpacker<'p> {
     }
 
     pub(super) fn take_byte(&mut self) -> u8 {
-        self.take(1)[0]
+        self.take(1).as_bytes()[0]
     }
 
     pub(super) fn take_number(&mut self) -> u64 {
         let mut number = 0;
-        for shift in (0..).step_by(7) {
+        for shift in (0..).step_by(6) {
             let byte = self.take_byte();
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
+            number |= u64::from(byte & 0x3f) << shift;
+            if byte < 0x40 {
                 break;
             }
         }
         number
     }
 
-    pub(super) fn take_bytes(&mut self) -> &'p [u8] {
+    pub(super) fn take_text(&mut self) -> &'p str {
         let length = self.take_number() as usize;
         self.take(length)
     }
 
-    pub(super) fn take_text(&mut self) -> &'p str {
-        decode_text(self.take_bytes())
-    }
-
-    fn take(&mut self, length: usize) -> &'p [u8] {
+    fn take(&mut self, length: usize) -> &'p str {
         let (taken, rest) = self.0.split_at(length);
         self.0 = rest;
         taken
     }
 
     pub(super) fn take_value(&mut self) -> PackedValue<'p> {
-        PackedValue { tag: self.take_byte(), data: self.take_bytes() }
+        PackedValue { tag: self.take_byte(), data: self.take_text() }
     }
 }
 
 /// A value that is still packed.
 pub(super) struct PackedValue<'p> {
     tag: u8,
-    data: &'p [u8],
+    data: &'p str,
 }
 
 impl PackedValue<'_> {
@@ -113,7 +108,7 @@ impl PackedValue<'_> {
     }
 
     pub(super) fn unpack(&self) -> Value {
-        match (self.tag, decode_text(self.data)) {
+        match (self.tag, self.data) {
             (TEXT_TAG, text) => Value::from(text),
             (SECRET_TAG, json) => Value::Secret(
                 serde_json::from_str(json).expect("what was packed as a reference is one"),
@@ -124,10 +119,6 @@ impl PackedValue<'_> {
             }
         }
     }
-}
-
-fn decode_text(packed: &[u8]) -> &str {
-    str::from_utf8(packed).expect("what was packed as text is text")
 }
 
 #[cfg(test)]

@@ -37,7 +37,11 @@ pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
 /// The body that turns off the limited switches that an edit with `body` turns on; empty if there
 /// are none.
 pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
-    let switched_off = section.specs().iter().filter_map(|spec| {
+    let specs = section.specs().iter();
+    let switches: Vec<_> = specs.clone().filter_map(|spec| spec.field.relations.limits).collect();
+    let limited =
+        specs.filter(|spec| switches.contains(&spec.name) || limited_keys(spec).next().is_some());
+    let switched_off = limited.filter_map(|spec| {
         let sent_name = spec.field.sent_name();
         let value = body.get(sent_name)?;
         let before = live.and_then(|live| live.fields.raw().get(spec.name));
@@ -66,7 +70,10 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
 /// each with that limit.
 pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut unlimited = Vec::new();
-    for spec in section.specs() {
+    let limiting = section.specs().iter().filter(|spec| {
+        spec.field.relations.limits.is_some() || limited_keys(spec).next().is_some()
+    });
+    for spec in limiting {
         let Some(sent) = body.plain(spec.field.sent_name()) else { continue };
         let shown = section.rules().decode(spec, raw);
         if let Some(switch) = spec.field.relations.limits

@@ -63,9 +63,9 @@ fn find_awaited_field(
     declared: &Fields,
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
+    let switch = field.relations.switch()?;
     let is_on = declared.plain(name).is_some_and(|value| !is_off(value));
-    let is_waiting = is_on && switch_state(field, declared, live) == SwitchState::Off;
-    field.relations.switch().filter(|_| is_waiting)
+    (is_on && switch_state(field, declared, live) == SwitchState::Off).then_some(switch)
 }
 
 /// The levels of access to a part, from the narrowest to the widest.

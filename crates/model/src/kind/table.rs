@@ -114,13 +114,21 @@ pub fn is_list(schema: &Json) -> bool {
     takes_type(schema, "array")
 }
 
+/// Positions of fields, by [`name_key`].
+type Positions = BTreeMap<(usize, &'static str), usize>;
+
+/// The name with its length first: most names differ in length, which is compared faster.
+const fn name_key(name: &str) -> (usize, &str) {
+    (name.len(), name)
+}
+
 /// Every field of a kind, built once from its schema.
 #[derive(Debug)]
 pub struct FieldTable {
     specs: Vec<Spec>,
-    by_name: BTreeMap<&'static str, usize>,
+    by_name: Positions,
     /// The first field with each name in responses.
-    by_shown_name: BTreeMap<&'static str, usize>,
+    by_shown_name: Positions,
     /// The fields that every edit repeats.
     with_every_edit: Vec<usize>,
     /// The positions of fields that only a licensed service shows, or whose rows can prove a
@@ -145,7 +153,7 @@ impl FieldTable {
         let schema = property::mapping_schema(entry);
         let mut specs = Vec::new();
         collect_specs(None, entry, &schema, &mut specs);
-        let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name, i)).collect();
+        let by_name = specs.iter().enumerate().map(|(i, spec)| (name_key(spec.name), i)).collect();
         let needed_with = needed_with(&specs, &by_name);
         let positions = |is_selected: fn(&Spec) -> bool| {
             let found = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
@@ -157,7 +165,7 @@ impl FieldTable {
         let mut by_shown_name = BTreeMap::new();
         for (i, spec) in specs.iter().enumerate() {
             if let Some(shown) = spec.field.live_name() {
-                by_shown_name.entry(shown).or_insert(i);
+                by_shown_name.entry(name_key(shown)).or_insert(i);
             }
         }
         Self {
@@ -189,12 +197,12 @@ impl FieldTable {
 
     /// A field by name.
     pub fn get(&self, name: &str) -> Option<&Spec> {
-        self.by_name.get(name).map(|i| &self.specs[*i])
+        self.by_name.get(&name_key(name)).map(|i| &self.specs[*i])
     }
 
     /// The first field that responses call `key`.
     pub fn by_live_name(&self, key: &str) -> Option<&Spec> {
-        self.by_shown_name.get(key).map(|i| &self.specs[*i])
+        self.by_shown_name.get(&name_key(key)).map(|i| &self.specs[*i])
     }
 
     /// The fields that can show that the service is licensed: only then it shows them, or they are
@@ -212,12 +220,12 @@ impl FieldTable {
         named: impl Iterator<Item = &'static str>,
     ) -> Vec<&Spec> {
         let mut is_wanted = vec![false; self.specs.len()];
-        for place in wanted.iter().filter_map(|name| self.by_name.get(*name)) {
+        for place in wanted.iter().filter_map(|name| self.by_name.get(&name_key(name))) {
             is_wanted[*place] = true;
         }
         let needed =
             self.needed_with.iter().filter(|(field, _)| is_wanted[*field]).map(|(_, other)| *other);
-        let named_positions = named.filter_map(|name| self.by_name.get(name).copied());
+        let named_positions = named.filter_map(|name| self.by_name.get(&name_key(name)).copied());
         let repeated = self.with_every_edit.iter().copied();
         let also: Vec<_> = needed.chain(named_positions).chain(repeated).collect();
         for place in also {
@@ -242,9 +250,8 @@ impl FieldTable {
 
     /// True if `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
-        let prefix = format!("{name}.");
-        let next = self.by_name.range(&*prefix..).next();
-        next.is_some_and(|(next, _)| next.starts_with(&prefix))
+        let mut below = self.specs.iter().filter_map(|spec| spec.name.strip_prefix(name));
+        below.any(|rest| rest.starts_with('.'))
     }
 
     /// True if manifests for a service of `release` should use `spec`: the service has the field
@@ -317,10 +324,10 @@ impl FieldTable {
 }
 
 /// The fields that have to be read with others: pairs of positions in `specs`.
-fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
+fn needed_with(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)> {
     let mut needed_with = Vec::new();
     for (position, Spec { field, .. }) in specs.iter().enumerate() {
-        let place = |name: &str| by_name.get(name).copied();
+        let place = |name: &str| by_name.get(&name_key(name)).copied();
         let switch = field.relations.switch().and_then(place);
         needed_with.extend(switch.map(|switch| (position, switch)));
         let limit_position = field.relations.at_most.and_then(place);

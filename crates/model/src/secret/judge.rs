@@ -343,10 +343,12 @@ fn add_path_parts(
     found: &mut Vec<(Credential, Range<usize>)>,
 ) {
     let whole = text[host..query].to_ascii_lowercase();
-    if let Some(rest) = SIGNS.addresses.iter().find_map(|address: &&'static str| {
-        let at = whole.find(*address)?;
-        (at == 0 || whole[..at].ends_with('.') && !whole[..at].contains('/'))
-            .then_some(host + at + address.len())
+    let name = whole.split('/').next().unwrap_or_default();
+    // An address begins at any label of the host.
+    let mut labels = std::iter::once(0).chain(name.match_indices('.').map(|(dot, _)| dot + 1));
+    if let Some(rest) = labels.find_map(|at| {
+        let address = SIGNS.addresses.iter().find(|address| whole[at..].starts_with(**address))?;
+        Some(host + at + address.len())
     }) {
         let is_open = query - rest < MIN_NAMED_LENGTH;
         let credential = if is_open { Credential::Doubt } else { Credential::Address };
