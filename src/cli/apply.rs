@@ -101,7 +101,7 @@ impl Args {
         let dir = &mut self.session.dir;
         if dir.is_named_twice() {
             let named_folder = dir.named.take();
-            if dir.is_dir() {
+            if dir.is_dir() || self.manifests_dir.is_some() {
                 return Err(ManifestFolder::named_twice_error());
             }
             self.manifests_dir = named_folder;

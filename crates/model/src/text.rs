@@ -161,6 +161,12 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// `text` as an argument of a shell, quoted if it needs it.
+pub fn shell_argument(text: &str) -> String {
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+    if is_plain && !text.is_empty() { text.to_owned() } else { shell_word(text) }
+}
+
 /// A count with its noun: `1 variable`, `2 entries`.
 pub fn count(number: impl TryInto<usize>, noun: &str) -> String {
     let n = number.try_into().unwrap_or(usize::MAX);
@@ -435,6 +441,7 @@ mod tests {
     #[test]
     fn a_text_becomes_one_shell_word() {
         assert_eq!(shell_word("removals:acme/*"), "'removals:acme/*'");
+        assert_eq!(["my dir", "a/b.c-d"].map(shell_argument), ["'my dir'", "a/b.c-d"]);
         assert_eq!(shell_word("a'; rm -rf b"), r"'a'\''; rm -rf b'");
     }
 

@@ -279,10 +279,12 @@ fn mask_answer(row: &Operation, answer: &mut Json) {
 
 fn mask_fields(row: &Operation, object: &mut Object) {
     let segments: Vec<_> = row.path.split('/').collect();
+    // A pipeline schedule contains its variables.
+    let is_variable = segments.contains(&"variables") || object.contains_key("variable_type");
     for (name, value) in object.iter_mut() {
         let masked_text = match (name.as_str(), &*value) {
             ("runners_token", Json::String(_)) => Some(MASK.to_owned()),
-            ("value", Json::String(_)) if segments.contains(&"variables") => Some(MASK.to_owned()),
+            ("value", Json::String(_)) if is_variable => Some(MASK.to_owned()),
             ("url", Json::String(url)) if segments.contains(&"hooks") => {
                 Some(judge::mask_url(url).into_owned())
             }

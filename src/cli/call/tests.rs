@@ -414,6 +414,12 @@ fn secrets_in_answers_are_hidden() {
         shown(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])),
         json!([{"key": "A", "value": "***"}])
     );
+    let variable = |value| json!({"key": "A", "variable_type": "env_var", "value": value});
+    assert_eq!(
+        shown(PROJECT_GET.row(), json!({"id": 3, "variables": [variable("canary")]})),
+        json!({"id": 3, "variables": [variable("***")]}),
+        "as of a pipeline schedule"
+    );
     assert_eq!(
         shown(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})),
         json!({"url": "https://h/x?token=***"})

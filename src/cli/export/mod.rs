@@ -32,7 +32,7 @@ use crate::{
     },
     observe::{ExistingContainers, Observer},
     selection::Selection,
-    text::{alternatives, count, did_you_mean, escape, join_words, list_first},
+    text::{alternatives, count, did_you_mean, escape, join_words, list_first, shell_argument},
 };
 
 /// The options of `export`.
@@ -333,7 +333,7 @@ fn summary(args: &Args, export: &Export, files: usize) -> String {
     let counts = counts.filter(|(number, _)| **number > 0);
     let counted: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();
     let dir = args.dir.display();
-    let next_command = format!("undrift check {dir}");
+    let next_command = format!("undrift check {}", shell_argument(&dir.to_string()));
     format!(
         "exported {} into {} in `{dir}`\nnext: {}\n",
         join_words(&counted),

@@ -29,7 +29,7 @@ use crate::{
     manifest::Manages,
     report::terminal::SCREEN_LINES,
     selection::Selection,
-    text::{count, escape},
+    text::{count, escape, shell_argument},
     yaml::write::{self, Item},
 };
 
@@ -284,7 +284,7 @@ fn summary(
     } else {
         format!("added {} to {}\n", counted.join(" with "), count(files, "file"))
     };
-    let dir = args.dir.display();
+    let dir = shell_argument(&args.dir.display().to_string());
     match changes.iter().map(Goal::count_differences).sum() {
         0 => summary,
         number => format!(

@@ -59,8 +59,13 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
     let is_unfolded = steps.len() <= MAX_UNFOLDED;
-    for part in ReportPart::ALL {
-        steps::write_part(&mut page, &steps, part, is_unfolded && part != ReportPart::Drift, ink);
+    let parts = ReportPart::ALL.map(|part| {
+        (part, steps.iter().copied().filter(|item| item.part == part).collect::<Vec<_>>())
+    });
+    let numbers = steps::number_elements(&parts);
+    for (part, items) in parts.iter().filter(|(_, items)| !items.is_empty()) {
+        let is_unfolded = is_unfolded && *part != ReportPart::Drift;
+        steps::write_part(&mut page, items, *part, &numbers, is_unfolded, ink);
     }
     write_items(&mut page, &report_items[warnings..], ink);
     write_notes(&mut page, report, ink);

@@ -1,6 +1,6 @@
 //! The steps of a page: an article for each group or project, with a `details` for each object.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use similar::ChangeTag;
 
@@ -20,29 +20,26 @@ use crate::{
 /// The maximum number of earlier steps that are named for one reason.
 const MAX_NAMED: usize = 3;
 
-/// The steps of one part, if there are any.
+/// The numbers of the steps that have an element to link to, by address. Folded steps have none.
+pub(super) fn number_elements(
+    parts: &[(ReportPart, Vec<StepItem<'_>>)],
+) -> BTreeMap<String, usize> {
+    let groups = parts.iter().flat_map(|(_, items)| fold_steps(items, Fold::Steps));
+    let pieces = groups.flat_map(|folded| folded.steps);
+    pieces.map(|piece| (piece.item.step.address.to_string(), piece.item.number)).collect()
+}
+
+/// The steps of one part.
 pub(super) fn write_part(
     page: &mut String,
-    steps: &[StepItem<'_>],
+    items: &[StepItem<'_>],
     part: ReportPart,
+    numbers: &BTreeMap<String, usize>,
     is_unfolded: bool,
     ink: HtmlInk<'_>,
 ) {
-    let items: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
-    if items.is_empty() {
-        return;
-    }
     // An element has one complete step, so that others can link to it.
-    let groups = fold_steps(&items, Fold::Steps);
-    // Steps that are folded have no element to link to.
-    let shown_numbers: BTreeSet<_> = groups
-        .iter()
-        .flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number))
-        .collect();
-    let linked =
-        steps.iter().filter(|item| item.part != part || shown_numbers.contains(&item.number));
-    let numbers: BTreeMap<_, _> =
-        linked.map(|item| (item.step.address.to_string(), item.number)).collect();
+    let groups = fold_steps(items, Fold::Steps);
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
@@ -68,7 +65,7 @@ pub(super) fn write_part(
         let noun = format!("more {}", folded.first().scope.noun());
         write_others(page, folded.alike_text(), &count(others.len(), &noun), others, ink);
         for piece in steps {
-            write_step(page, &piece.item, is_unfolded, &numbers, ink);
+            write_step(page, &piece.item, is_unfolded, numbers, ink);
         }
         *page += "</article>\n";
     }
