@@ -174,6 +174,32 @@ fn a_renamed_project_that_only_a_glob_selects_is_left_out() {
 }
 
 #[test]
+fn a_declared_move_or_rename_is_left_and_the_rest_is_absorbed() {
+    let document = |path: &str, label: &str, text: &str| {
+        let labels = format!("labels: [{{{label}, color: '#ff0000'}}]");
+        format!("kind: Project\npath: {path}\n{labels}\nsettings: {{description: {text}}}\n")
+    };
+    let old = document("acme/shop", "name: bug", "old") + "create: true\n";
+    let new = |text: &str| {
+        document("acme/store\npreviously: [acme/shop]", "name: flaw, previously: [bug]", text)
+    };
+    let place = Place::new()
+        .file("m/shop.yaml", &old)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nusers: [{username: alice}]\n");
+    assert!(place.output("apply m --sandbox=s.db --yes").status.success());
+    place.write("m/shop.yaml", &new("new"));
+    let said = place.run("absorb acme/store -d m --sandbox=s.db --write");
+    for left in [
+        "not absorbed: acme/store: its move is declared and not applied yet",
+        "not absorbed: acme/store#labels/flaw: its rename is declared and not applied yet",
+        "absorbed 1 difference into 1 file\n---- exit code 0",
+    ] {
+        assert!(said.contains(left), "{said}");
+    }
+    assert_eq!(text(&place), new("old"));
+}
+
+#[test]
 fn what_is_excluded_is_not_absorbed() {
     let place = drifted();
     for (excluded, absorbed, left) in [

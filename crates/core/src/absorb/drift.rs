@@ -250,7 +250,7 @@ impl DriftCollector<'_> {
                 Action::Create => "it does not exist; remove its document, or let apply create it",
                 Action::Delete => "it is declared absent; remove `state: absent` to keep it",
                 Action::Update if step.provides(Capability::InPlace) => {
-                    return self.leave_rename(step, "moves", "path");
+                    return self.leave_rename(step, "move", "path");
                 }
                 Action::Update => "apply restores it, which is not drift",
             };
@@ -306,7 +306,7 @@ impl DriftCollector<'_> {
                 continue;
             }
             if is_renamed && section.identity.contains(&&*change.field) {
-                self.leave_rename(step, "renames", "name");
+                self.leave_rename(step, "rename", "name");
                 continue;
             }
             match self.live_value(section, entry, live, &change.field) {
@@ -323,9 +323,10 @@ impl DriftCollector<'_> {
     }
 
     /// Leaves a declared rename or move as it is declared.
-    fn leave_rename(&mut self, step: &Step, verb: &str, name: &str) {
+    fn leave_rename(&mut self, step: &Step, rename: &str, name: &str) {
         let reason = format!(
-            "apply {verb} it; to keep the live {name}, declare that one without `{FORMER_FIELD}`"
+            "its {rename} is declared and not applied yet; to keep the live {name}, declare that \
+             one without `{FORMER_FIELD}`"
         );
         let refusal = AbsorbRefusal::new(&step.address, reason);
         self.refusals.push(AbsorbRefusal { kind: RefusalKind::PendingRename, ..refusal });
