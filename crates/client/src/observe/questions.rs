@@ -36,11 +36,15 @@ impl Observer {
         let is_in_place = self.moves.nearest_group_above(&container.path).is_none();
         let Some(group) = group_of(&container.path).filter(|_| is_in_place) else { return };
         let key = group.to_lowercase();
-        if live.levels_above.is_none() && self.memory.group_levels.contains(&key) {
-            live.levels_above = self.levels_in_group(group).await.ok();
-        }
-        if live.group_above.is_none() && self.memory.groups.contains(&key) {
-            live.group_above = self.group_above(&container.path).await.ok();
+        // The other plan asks for the second fact after the answer about the first one, in either
+        // order.
+        for _ in 0..2 {
+            if live.levels_above.is_none() && self.memory.group_levels.contains(&key) {
+                live.levels_above = self.levels_in_group(group).await.ok();
+            }
+            if live.group_above.is_none() && self.memory.groups.contains(&key) {
+                live.group_above = self.group_above(&container.path).await.ok();
+            }
         }
     }
 
