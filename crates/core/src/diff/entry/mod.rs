@@ -14,6 +14,7 @@ use crate::{
     catalogue::{self, preset},
     cause::Cause,
     desired::{DesiredEntry, EntryPresence, subject_field},
+    diagnostic::Severity,
     field::{Compare, Field},
     kind::{
         CallContext, Effect, FORMER_FIELD, Identity, LiveEntry, NoCalls, PlannedCall, Section,
@@ -265,6 +266,33 @@ impl<'a> EntryDiff<'a> {
         }
     }
 
+    /// Adds a problem for each live value that the service refuses together with a declared one: of `after`
+    /// the manifests declare only a part. Returns true if there is one.
+    fn check_with_live(&self, after: &Object, findings: &mut Findings) -> bool {
+        let fields: Fields =
+            after.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        let known_problems = findings.problems.len();
+        self.section.check(&fields, false, &mut |fault| {
+            let Some(other) = fault.other_field.filter(|_| fault.severity == Severity::Error)
+            else {
+                return;
+            };
+            let is_declared = |name: &str| self.values.contains_key(name);
+            if is_declared(fault.field) != is_declared(other) {
+                let declared = if is_declared(other) { other } else { fault.field };
+                let (at, origin) = (&self.address, self.origin(declared));
+                findings.problems.push(Problem::new(
+                    at,
+                    fault.code,
+                    fault.message,
+                    fault.help,
+                    &origin,
+                ));
+            }
+        });
+        findings.problems.len() > known_problems
+    }
+
     fn call_context<'j>(&'j self, purpose: CallPurpose<'j>) -> CallContext<'j> {
         CallContext {
             has_unique_address: self.has_unique_path,
@@ -354,6 +382,9 @@ impl<'a> EntryDiff<'a> {
         changes.extend(forgotten);
         let step = self.new_step(Action::Update, changes, sends);
         let after = self.object_after(live.fields.raw());
+        if self.check_with_live(&after, findings) {
+            return;
+        }
         let subject = subject_id(self.section, live);
         let before = before.fields.raw();
         let effects = self.section.rules().effects(subject, before, &after);
