@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
-    EditMethod, LiveEntry, LiveFields, ReadSource, Section, Shape, Spec, is_withheld, risk,
+    EditMethod, LiveEntry, LiveFields, ReadSource, Removal, Section, Shape, Spec, is_withheld, risk,
 };
 use crate::{
     field::NamedObject,
@@ -106,6 +106,7 @@ impl Section {
         // The rules compare its fields, of which the manifests may declare one.
         let is_checked_whole = self.rules_in_rust.is_some()
             && self.shape == Shape::Mapping
+            && self.removal == Removal::Nothing
             && matches!(self.scoped_kind.place, ReadSource::Optional(_));
         let table = self.table();
         let specs = match wanted {
@@ -155,7 +156,7 @@ pub enum FieldSelection<'n> {
 /// Reads entries of one section. A reader decides once which fields it keeps: the wanted ones, the
 /// identity, and the fields that every edit repeats. An entry that is changed by replacement keeps
 /// all fields, because the new entry needs them. A part of an object also keeps all, and so does an object
-/// of its own with rules in Rust; they are small.
+/// of its own that always exists and has rules in Rust; they are small.
 pub struct EntryReader<'n> {
     section: Section,
     specs: Vec<&'static Spec>,

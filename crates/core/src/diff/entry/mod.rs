@@ -266,28 +266,20 @@ impl<'a> EntryDiff<'a> {
         }
     }
 
-    /// Adds a problem for each live value that the service refuses together with a declared one: of `after`
-    /// the manifests declare only a part. Returns true if there is one.
-    fn check_with_live(&self, after: &Object, findings: &mut Findings) -> bool {
-        let fields: Fields =
-            after.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    /// Adds a problem for each changed field that the service refuses together with an undeclared one, as it
+    /// is in `after`. Returns true if there is one.
+    fn check_with_live(&self, changed: &[&str], after: &Object, findings: &mut Findings) -> bool {
+        let fields = after.iter().map(|(name, value)| (name.clone(), value.clone().into()));
         let known_problems = findings.problems.len();
-        self.section.check(&fields, false, &mut |fault| {
-            let Some(other) = fault.other_field.filter(|_| fault.severity == Severity::Error)
-            else {
-                return;
-            };
-            let is_declared = |name: &str| self.values.contains_key(name);
-            if is_declared(fault.field) != is_declared(other) {
-                let declared = if is_declared(other) { other } else { fault.field };
-                let (at, origin) = (&self.address, self.origin(declared));
-                findings.problems.push(Problem::new(
-                    at,
-                    fault.code,
-                    fault.message,
-                    fault.help,
-                    &origin,
-                ));
+        self.section.check(&fields.collect(), false, &mut |fault| {
+            let names = [fault.field, fault.other_field.unwrap_or(fault.field)];
+            if fault.severity == Severity::Error
+                && names.iter().any(|name| !self.values.contains_key(name))
+                && let Some(name) = names.iter().find(|name| changed.contains(name))
+            {
+                let (at, origin) = (&self.address, self.origin(name));
+                let problem = Problem::new(at, fault.code, fault.message, fault.help, &origin);
+                findings.problems.push(problem);
             }
         });
         findings.problems.len() > known_problems
@@ -382,13 +374,13 @@ impl<'a> EntryDiff<'a> {
         changes.extend(forgotten);
         let step = self.new_step(Action::Update, changes, sends);
         let after = self.object_after(live.fields.raw());
-        if self.check_with_live(&after, findings) {
+        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
+        if self.check_with_live(&changed, &after, findings) {
             return;
         }
         let subject = subject_id(self.section, live);
         let before = before.fields.raw();
         let effects = self.section.rules().effects(subject, before, &after);
-        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let risks =
             risk::change_risks(self.section, &changed, before, &self.add_secret_values(after));
         self.add_step(step.with_live(live).with_effects(effects, risks), findings);
