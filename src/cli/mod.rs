@@ -22,6 +22,7 @@ mod explain;
 mod export;
 mod input;
 mod new;
+mod other_tools;
 mod output;
 mod pages;
 mod plan;
@@ -190,7 +191,7 @@ pub fn main() -> ExitCode {
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return end_without_command(&error, &arguments, &env),
+        Err(error) => return end_without_command(error, &arguments, &env),
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
     output.install_panic_hook();
@@ -276,12 +277,24 @@ fn add_described_kinds(
 
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
-fn end_without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
+fn end_without_command(mut error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
+    let misplaced = misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
+    let help = misplaced
+        .map(equals_hint)
+        .or_else(|| other_tools::suggest(&error, arguments).map(str::to_owned));
+    if help.is_some() {
+        // A name that is only spelt alike would lead elsewhere.
+        for kind in
+            [ContextKind::Suggested, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]
+        {
+            error.remove(kind);
+        }
+    }
     let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
     let exit = Exit::Usage.only_if(error.use_stderr() || is_lost);
-    if let Some(file) = misplaced_file(arguments).filter(|file| concerns_argument(error, file)) {
+    if let Some(help) = help {
         Output::new(ColorChoice::Auto, 0, false, env)
-            .eprint_failure(&CommandError::already_reported(exit).help(equals_hint(file)));
+            .eprint_failure(&CommandError::already_reported(exit).help(help));
     }
     exit
 }

@@ -186,6 +186,24 @@ async fn a_section_above_the_tier_names_it_and_the_rest_is_applied() {
     assert_eq!(help, ["`user` in `allowed_to_push` needs the premium tier"]);
 }
 
+/// On an old service a section that came later names its release, and the rest of the project is applied.
+#[tokio::test]
+async fn a_section_of_a_later_release_names_it_and_the_rest_is_applied() {
+    let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    let sections = json!({
+        "settings": {"description": "new"},
+        "job_token_scope": {"inbound_enabled": true},
+    });
+    world.declare(&[project("acme/shop", sections)]);
+    let [(address, withheld, message)] = &unread(&world).await[..] else { panic!("one section") };
+    assert_eq!((&**address, *withheld), ("acme/shop#job_token_scope", Some(Withheld::Refused)));
+    let needs = "`job_token_scope` needs release 16.3 or later, which the service may lack: ";
+    assert!(message.starts_with(needs), "{message}");
+    let applied = world.apply().await.applied.unwrap();
+    assert!(applied.is_complete(), "{:#?}", applied.mismatches);
+    assert_eq!(world.get("/projects/acme%2Fshop").await["description"], "new");
+}
+
 /// Once the key of an unlicensed enterprise build counted as a licence.
 #[tokio::test]
 async fn a_group_proves_its_licence_only_by_what_a_licence_shows() {

@@ -1175,3 +1175,44 @@ async fn a_group_that_moves_becomes_less_visible_after_what_is_in_it() {
     world.declare(&[moved, project("other/sub/shop", seen("private"))]);
     world.converge("the project first").await;
 }
+
+/// Each of the two alone is a valid declaration.
+#[tokio::test]
+async fn a_live_value_that_excludes_a_declared_one_is_a_problem() {
+    let world = world().await;
+    let approvals = |fields: Json| [project("acme/shop", json!({"approvals": fields}))];
+    world.declare(&approvals(json!({"reset_approvals_on_push": true})));
+    world.converge("all approvals are taken back").await;
+    let found = problems(&world, &approvals(json!({"selective_code_owner_removals": true}))).await;
+    assert_eq!(found, ["a push takes back either all approvals or some of them"]);
+    let both = json!({"selective_code_owner_removals": true, "reset_approvals_on_push": false});
+    world.declare(&approvals(both));
+    world.converge("some of them").await;
+    let milestone = |fields: Json| [project("acme/shop", json!({"milestones": [fields]}))];
+    world.declare(&milestone(json!({"title": "v1", "due_date": "2099-01-31"})));
+    world.converge("due").await;
+    let late = json!({"title": "v1", "start_date": "2099-02-01"});
+    let found = problems(&world, &milestone(late)).await;
+    assert_eq!(found, ["`due_date` is before `start_date`"]);
+}
+
+/// The group in between is created in the same run, with the members of the group above it.
+#[tokio::test]
+async fn a_member_below_the_level_of_a_group_further_above_is_a_problem() {
+    let mut seeds = seed(&[]);
+    let alice = json!({"user": "alice", "access_level": 40});
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "outer", "members": [alice]}));
+    let world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let with = |level: &str| {
+        let member = json!([{"user": "alice", "access_level": level}]);
+        [
+            group("outer/inner", json!({"create": true})),
+            project("outer/inner/shop", json!({"create": true, "members": member})),
+        ]
+    };
+    let found = problems(&world, &with("developer")).await;
+    let message = "`alice` is already maintainer through the group above, and the service refuses developer here";
+    assert_eq!(found, [message]);
+    world.declare(&with("maintainer"));
+    world.converge("the same level").await;
+}

@@ -102,6 +102,15 @@ async fn a_schedule_waits_for_the_first_branch() {
         let new = project("acme/neo", json!({"create": true, "pipeline_schedules": of("main")}));
         world.declare(&[new]);
         assert!(waits(&world.converge("a new project").await));
+        // Its variables wait with it.
+        for path in ["acme/shop", "acme/newer"] {
+            let variables = json!([{"schedule": "main", "key": "V", "value": "1"}]);
+            let sections = json!({"create": true, "pipeline_schedules": of("main"), "pipeline_schedule_variables": variables});
+            world.declare(&[project(path, sections)]);
+            let plan = world.converge("a schedule with a variable").await;
+            let waiting = plan.notes.iter().map(|note| note.fields.clone());
+            assert_eq!(waiting.collect::<Vec<_>>(), [["value"], ["ref"]], "{:#?}", plan.notes);
+        }
         declare(&world, of("refs/heads/main"));
         assert_eq!(world.converge("a full name").await.steps.len(), 1);
         let file = "/projects/acme%2Fshop/repository/files/README.md";

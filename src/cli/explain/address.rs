@@ -81,7 +81,10 @@ fn find_subject<'d>(
         let declared: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
-        return Err(suggest_similar(CommandError::usage(message), name, declared));
+        let failure = suggest_similar(CommandError::usage(message), name, declared);
+        let known = catalogue::sections(container.scope).map(|section| section.section);
+        let help = failure.help.or_else(|| did_you_mean(name, known));
+        return Err(CommandError { help, ..failure });
     };
     let (entry, field) = match (section.shape, address_in_section) {
         (Shape::List, None) => (None, None),

@@ -345,6 +345,14 @@ pub(in crate::cli) fn require_match(
         let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
         similar.extend(sections.iter().map(|section| format!("{path}#{section}")));
     }
+    // A `/` for the `#`, as in `acme/shop/settings`.
+    let with_slash = declared().filter(|address| {
+        let path = address.to_string().replacen('#', "/", 1);
+        address.section.is_some() && path == selector.pattern()
+    });
+    if let Some(address) = with_slash.map(|address| address.to_string()).next() {
+        return Err(failure.help(format!("did you mean `{address}`?")));
+    }
     let same_form = declared().filter(|address| match path {
         Some(_) => address.entry.is_some(),
         None => address.section.is_none(),

@@ -81,6 +81,11 @@ fn show_saved_plan(path: &Path, style: TextStyle, cx: &RunContext) -> CommandRes
         let failure = CommandError::usage(format!("`{}` is not a saved plan", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
     }
+    if saved::is_yaml(path) {
+        let failure = CommandError::usage(format!("`{}` is no saved plan", path.display()));
+        return Err(failure
+            .help("pass `--effective PATH` to show the merged manifest of a group or project"));
+    }
     let sealed = saved::read_saved_plan(path)?;
     sealed.plan.check().map_err(saved::unusable_failure)?;
     cx.output.print(&terminal::saved(&sealed, style))?;

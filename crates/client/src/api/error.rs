@@ -374,7 +374,7 @@ impl ApiError {
                 "the service may lack the licence, flag or setting for this"
             }
             404 if self.is_unknown_route() => {
-                "check the address; if it is right, a proxy may decode `%2F` in paths"
+                "check the address, which is that of the service, without a group or project; if it is right, a proxy may decode `%2F` in paths"
             }
             405 if rejection.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"

@@ -241,8 +241,14 @@ impl Observer {
 
     /// The access levels in the group above the container at `path`.
     async fn inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
-        let Some(group) = group_of(path) else { return Ok(Arc::default()) };
-        Ok(split_fatal(self.levels_in_group(group).await)?.unwrap_or_default())
+        for group in groups_above(path) {
+            match self.levels_in_group(group).await {
+                // A group that does not exist yet starts with the members of the group above.
+                Err(error) if error.is_not_found() => {}
+                levels => return Ok(split_fatal(levels)?.unwrap_or_default()),
+            }
+        }
+        Ok(Arc::default())
     }
 
     /// Reads the users who will have access to a project, or maintain a group, at its declared path

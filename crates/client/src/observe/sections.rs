@@ -392,10 +392,16 @@ fn explain_refusal(kind: Section, facts: &Facts, sees_all: bool, error: &ApiErro
     if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
         return cause;
     }
-    if !sees_all || facts.tier >= kind.tier() {
-        return cause.withheld(Withheld::Refused);
-    }
     let (section, tier) = (kind.section, kind.tier());
+    if !sees_all || facts.tier >= tier {
+        let mut cause = cause.withheld(Withheld::Refused);
+        if let Some(since) = kind.since().filter(|_| sees_all && error.is_not_found()) {
+            let needs = format!("`{section}` needs release {since} or later");
+            cause.message = format!("{needs}, which the service may lack: {cause}").into();
+            return cause.help(format!("take `{section}` out of the manifest"));
+        }
+        return cause;
+    }
     let help =
         format!("renew the service's licence for {tier}, or take `{section}` out of the manifest");
     let mut cause = cause.help(help).withheld(Withheld::Tier);

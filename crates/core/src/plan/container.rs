@@ -257,6 +257,7 @@ impl ContainerPlanner<'_> {
 
     /// Considers all steps together, and sorts them.
     fn finish_plan(&self, plan: &mut ContainerPlan) {
+        self.hold_children(plan);
         self.close_switched_off(plan);
         self.close_unread_of_closed(plan);
         self.refuse_low_access(plan);
@@ -312,6 +313,48 @@ impl ContainerPlanner<'_> {
                 let problem =
                     Problem::from_texts(texts::PARENT_REMOVED, words, &address, &entry.origin);
                 findings.problems.push(problem);
+            }
+        }
+    }
+
+    /// Lets new entries wait for a parent that waits itself.
+    pub(super) fn hold_children(&self, plan: &mut ContainerPlan) {
+        for section in self.ordered_sections() {
+            let Some(parent) = section.section.scoped_kind.parent else { continue };
+            let Some(kind) = catalogue::section(self.declared.scope, parent.section) else {
+                continue;
+            };
+            let steps = &mut plan.findings.steps;
+            let mut waiting: BTreeSet<_> = plan
+                .findings
+                .notes
+                .iter()
+                .filter(|note| {
+                    matches!(note.reason, Reason::Waits { .. })
+                        && note.address.section == Some(kind.section)
+                })
+                .map(|note| note.address.clone())
+                .collect();
+            if waiting.is_empty() {
+                continue;
+            }
+            steps.iter().for_each(|step| _ = waiting.remove(&step.address));
+            for entry in section.present() {
+                let parent_field = entry.fields.get(parent.field);
+                let name = parent_field.as_ref().and_then(|named| named.value.text());
+                let is_waiting = name.is_some_and(|name| {
+                    waiting.contains(&self.address.section(kind.section).entry(name))
+                });
+                let address = section.address_of(entry, self.address);
+                let is_new =
+                    |step: &mut Step| step.action == Action::Create && step.address == address;
+                if is_waiting && steps.extract_if(.., is_new).next().is_some() {
+                    let why = format!("until the service has the {}", kind.noun);
+                    let mut fields: Vec<_> = entry.fields.keys().map(str::to_owned).collect();
+                    fields.retain(|name| !section.section.identity.contains(&&**name));
+                    let note = Note::new(&address, Reason::Waits { why }, &entry.origin);
+                    plan.findings.notes.push(Note { fields, ..note });
+                }
             }
         }
     }

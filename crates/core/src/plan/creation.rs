@@ -64,6 +64,7 @@ impl ContainerPlanner<'_> {
                 Err(reason) => plan.add_incomplete(self.section_address(section), reason),
             }
         }
+        self.hold_children(plan);
         self.close_with_named_sections(plan);
         self.refuse_low_access(plan);
         self.mark_outsiders(plan);

@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{EditMethod, LiveEntry, LiveFields, ReadSource, Section, Spec, is_withheld, risk};
+use super::{
+    EditMethod, LiveEntry, LiveFields, ReadSource, Removal, Section, Shape, Spec, is_withheld, risk,
+};
 use crate::{
     field::NamedObject,
     page::is_identifying,
@@ -101,9 +103,16 @@ impl Section {
         let may_be_replaced = self.edit == EditMethod::OrReplace
             || (operations.edit.is_none() && operations.create.is_some());
         let is_part_of_object = matches!(self.scoped_kind.place, ReadSource::ObjectField { .. });
+        // The rules compare its fields, of which the manifests may declare one.
+        let is_checked_whole = self.rules_in_rust.is_some()
+            && self.shape == Shape::Mapping
+            && self.removal == Removal::Nothing
+            && matches!(self.scoped_kind.place, ReadSource::Optional(_));
         let table = self.table();
         let specs = match wanted {
-            FieldSelection::Only(names) if !may_be_replaced && !is_part_of_object => {
+            FieldSelection::Only(names)
+                if !may_be_replaced && !is_part_of_object && !is_checked_whole =>
+            {
                 let needed_names = self.identity.iter().copied().chain(self.called_by);
                 let always_read = needed_names.chain(risk::protective_fields(self));
                 table.fields_to_read(names, always_read)
@@ -146,7 +155,8 @@ pub enum FieldSelection<'n> {
 
 /// Reads entries of one section. A reader decides once which fields it keeps: the wanted ones, the
 /// identity, and the fields that every edit repeats. An entry that is changed by replacement keeps
-/// all fields, because the new entry needs them. A part of an object also keeps all; it is small.
+/// all fields, because the new entry needs them. A part of an object also keeps all, and so does an object
+/// of its own that always exists and has rules in Rust; they are small.
 pub struct EntryReader<'n> {
     section: Section,
     specs: Vec<&'static Spec>,

@@ -330,10 +330,11 @@ fn needed_with(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)> {
         let place = |name: &str| by_name.get(&name_key(name)).copied();
         let switch = field.relations.switch().and_then(place);
         needed_with.extend(switch.map(|switch| (position, switch)));
-        let limit_position = field.relations.at_most.and_then(place);
-        needed_with.extend(
-            limit_position.into_iter().flat_map(|most| [(position, most), (most, position)]),
-        );
+        // The service refuses some values of two such fields together.
+        let relations = &field.relations;
+        let others = [relations.at_most, relations.not_with, relations.not_before];
+        let others = others.into_iter().flatten().filter_map(place);
+        needed_with.extend(others.flat_map(|other| [(position, other), (other, position)]));
         // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.weakens == Weakens::Shows);
         needed_with.extend(seen.map(|seen| (position, seen)));

@@ -14,6 +14,7 @@ use crate::{
     catalogue::{self, preset},
     cause::Cause,
     desired::{DesiredEntry, EntryPresence, subject_field},
+    diagnostic::Severity,
     field::{Compare, Field},
     kind::{
         CallContext, Effect, FORMER_FIELD, FieldSelection, Identity, LiveEntry, NoCalls,
@@ -262,6 +263,25 @@ impl<'a> EntryDiff<'a> {
         }
     }
 
+    /// Adds a problem for each changed field that the service refuses together with an undeclared one, as it
+    /// is in `after`. Returns true if there is one.
+    fn check_with_live(&self, changed: &[&str], after: &Object, findings: &mut Findings) -> bool {
+        let fields = after.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+        let known_problems = findings.problems.len();
+        self.section.check(&fields.collect(), false, &mut |fault| {
+            let names = [fault.field, fault.other_field.unwrap_or(fault.field)];
+            if fault.severity == Severity::Error
+                && names.iter().any(|name| !self.values.contains_key(name))
+                && let Some(name) = names.iter().find(|name| changed.contains(name))
+            {
+                let (at, origin) = (&self.address, self.origin(name));
+                let problem = Problem::new(at, fault.code, fault.message, fault.help, &origin);
+                findings.problems.push(problem);
+            }
+        });
+        findings.problems.len() > known_problems
+    }
+
     fn call_context<'j>(&'j self, purpose: CallPurpose<'j>) -> CallContext<'j> {
         CallContext {
             has_unique_address: self.has_unique_path,
@@ -364,10 +384,13 @@ impl<'a> EntryDiff<'a> {
         changes.extend(forgotten);
         let step = self.new_step(Action::Update, changes, sends);
         let after = self.object_after(live.fields.raw());
+        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
+        if self.check_with_live(&changed, &after, findings) {
+            return;
+        }
         let subject = subject_id(self.section, live);
         let before = before.fields.raw();
         let effects = self.section.rules().effects(subject, before, &after);
-        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let risks =
             risk::change_risks(self.section, &changed, before, &self.add_secret_values(after));
         Some(step.with_effects(effects, risks))

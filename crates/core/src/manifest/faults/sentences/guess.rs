@@ -170,10 +170,20 @@ impl<'d> SchemaPosition<'d> {
 
     /// Other places of the document that have the name.
     fn other_homes(&self) -> Vec<String> {
-        // `unlisted` and `match` are no sections, although they have fields of such names. A field of an
-        // entry that is none there never means a field elsewhere.
+        // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
-        if !is_section || self.is_list_item {
+        if !is_section {
+            return Vec::new();
+        }
+        // A field of an entry that is none there never means a field elsewhere, but it may be a section
+        // that is indented too much.
+        let section = &self.root["properties"][self.subject];
+        let is_whole_section = is_list(section) || section["properties"].is_object();
+        let is_written_whole = matches!(
+            self.value.map(|value| &value.data),
+            Some(NodeValue::List(_) | NodeValue::Map(_))
+        );
+        if self.is_list_item && !(is_whole_section && is_written_whole) {
             return Vec::new();
         }
         let mut sections = catalogue::all_sections();
@@ -323,6 +333,13 @@ impl SchemaPosition<'_> {
             .or_else(|| option_words().find(|option| parse_level(first) == Some(option)))
             .or_else(|| {
                 option_words().find(|option| written.split([':', ' ', '(']).next() == Some(option))
+            })
+            .or_else(|| {
+                // With a longer word for the unit, as in `30 days`.
+                let joined = written.replace(' ', "");
+                option_words().find(|option| {
+                    option.starts_with(|c: char| c.is_ascii_digit()) && joined.starts_with(option)
+                })
             })
             .or_else(|| {
                 nearest(&written, option_words())
