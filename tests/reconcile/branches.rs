@@ -90,6 +90,18 @@ async fn what_names_a_new_branch_comes_after_it() {
     assert_eq!(world.get("/projects/acme%2Fshop").await["default_branch"], "develop");
 }
 
+/// The service refuses both, because neither source exists.
+#[tokio::test]
+async fn branches_from_each_other_end() {
+    let world = world(json!({"path": "acme/shop", "branches": ["main"]})).await;
+    let circle =
+        json!([{"name": "a", "ref": "b"}, {"name": "b", "ref": "a"}, {"name": "c", "ref": "b"}]);
+    world.declare(&[shop(json!({"branches": circle}))]);
+    let applied = world.apply().await.applied.unwrap();
+    assert!(applied.steps.iter().all(|step| !step.outcome.is_success()), "{applied:#?}");
+    assert_eq!(names(&world).await, ["main"]);
+}
+
 #[tokio::test]
 async fn a_new_project_gets_branches_after_its_first_commit() {
     let world = world(json!({"path": "acme/shop"})).await;
