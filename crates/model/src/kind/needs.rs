@@ -64,7 +64,9 @@ pub(super) fn ref_wait(
     declared: &Fields,
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
-    let names_branch = section.field(name).relations.follows.is_some();
+    // The name of a rule may be that of a branch that does not exist.
+    let names_branch =
+        section.field(name).relations.follows.is_some() && !section.identity.contains(&name);
     let declared = declared.plain(name).filter(|_| names_branch)?;
     let is_short = !declared.as_str()?.starts_with("refs/");
     let is_same = live
