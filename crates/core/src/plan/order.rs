@@ -77,22 +77,25 @@ fn add_names(scope: Scope, steps: &mut [Step]) {
         names.collect::<Vec<_>>()
     };
     let names: Vec<_> = steps.iter().map(names_of).collect();
-    if names.iter().all(Vec::is_empty) {
-        return;
-    }
+    let sections: BTreeSet<_> = names.iter().flatten().map(|(section, _)| *section).collect();
     let created = steps.iter().filter(|step| step.action == Action::Create);
     let created_entries: BTreeMap<_, _> = created
-        .filter_map(|step| Some(((step.address.section?, step.address.entry.clone()?), step)))
-        .map(|(key, step)| (key, step.address.clone()))
+        .filter_map(|step| {
+            let section = step.address.section.filter(|section| sections.contains(section))?;
+            Some(((section, step.address.entry.clone()?), step.address.clone()))
+        })
         .collect();
     for (step, names) in steps.iter_mut().zip(names) {
-        for key in names {
-            let pattern = Some(&key).filter(|(_, name)| name.contains('*'));
-            let matching = created_entries.iter().filter(|((section, name), _)| {
-                pattern.is_some_and(|(of, pattern)| of == section && overlap(pattern, name))
-            });
-            let named = created_entries.get(&key).into_iter().chain(matching.map(|(_, at)| at));
-            step.effects.extend(named.cloned().map(Effect::Names));
+        for (section, name) in names {
+            let named_entries: Vec<_> = if name.contains('*') {
+                let matching = created_entries
+                    .iter()
+                    .filter(|((of, created), _)| *of == section && overlap(&name, created));
+                matching.map(|(_, address)| address.clone()).collect()
+            } else {
+                created_entries.get(&(section, name)).cloned().into_iter().collect()
+            };
+            step.effects.extend(named_entries.into_iter().map(Effect::Names));
         }
     }
 }
@@ -108,11 +111,10 @@ fn chain_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
     let mut depths = HashMap::new();
     for mut address in followed.keys().copied() {
         let mut chain = Vec::new();
-        // Branches that are created from each other are a circle.
-        let may_go_on = |chain: &[_]| chain.len() < followed.len();
+        // Branches that are created from each other are a circle: it ends when it has every step.
         while let Some(next) = followed.get(address)
             && !depths.contains_key(address)
-            && may_go_on(&chain)
+            && chain.len() < followed.len()
         {
             steps::step();
             chain.push(address);

@@ -555,7 +555,7 @@ pub trait KindRules: Sync {
         live: Option<&LiveEntry>,
         is_empty: bool,
     ) -> Option<&'static str> {
-        needs::ref_wait(section, name, declared, live).filter(|_| is_empty)
+        is_empty.then(|| needs::ref_wait(section, name, declared, live)).flatten()
     }
 
     /// Checks a declared entry without the service, after its schema was checked. A secret is a reference, or
