@@ -83,3 +83,37 @@ fn containers_that_depend_on_a_hold_are_left_out() {
     assert!(text.contains("held, not written:\n\nacme\n"), "{text}");
     assert_eq!(exit_code(&text), "3");
 }
+
+/// Holds, exclusions and acknowledgements name a renamed entry by its old name or by its new one.
+#[test]
+fn both_names_of_a_renamed_entry_count() {
+    const SERVICE: &str = "tier: premium
+users: [{username: alice}]
+projects: [{path: acme/shop, members: [{user: alice, access_level: developer}]}]
+";
+    let manifest =
+        |rule: &str| format!("kind: Project\npath: acme/shop\napproval_rules: [{rule}]\n");
+    let seeded = manifest("{name: old, approvals_required: 2, users: [alice]}");
+    let renamed = manifest("{name: new, previously: [old], approvals_required: 1, users: [alice]}");
+    let until = day(2);
+    for (name, counts) in [("old", true), ("new", true), ("other", false)] {
+        let address = format!("acme/shop#approval_rules/{name}");
+        let place = Place::new().file("sandbox.yaml", SERVICE).file("a.yaml", &seeded);
+        assert_eq!(place.exit_code("apply --sandbox=s.db --yes"), 0);
+        let place = place.file("a.yaml", &renamed);
+        assert_eq!(place.exit_code("apply --sandbox=s.db --yes"), 4, "{name}");
+        let is_hidden = |text: &str| text.contains("no changes");
+        let excluded = place.run(&format!("plan --sandbox=s.db --exclude {address}"));
+        assert_eq!(is_hidden(&excluded), counts, "{name}: {excluded}");
+        let document = format!(
+            "kind: Acknowledge\nguard: protection\nat: {address}\nuntil: 2099-01-31\nreason: INC-1\n"
+        );
+        let acknowledged = place.run(&format!("plan --sandbox=s.db --ack protection:{address}"));
+        assert_eq!(!acknowledged.contains("error[guard]"), counts, "{name}: {acknowledged}");
+        let place = place.env("UNDRIFT_HOLD", &format!("{address}@{until}"));
+        let held = place.run("plan --sandbox=s.db");
+        assert_eq!(!held.contains("error[guard]"), counts, "{name}: {held}");
+        let place = place.env("UNDRIFT_HOLD", "").file("ack.yaml", &document);
+        assert_eq!(place.exit_code("apply --sandbox=s.db --yes"), if counts { 0 } else { 4 });
+    }
+}

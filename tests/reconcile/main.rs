@@ -10,6 +10,7 @@ mod absence;
 mod absorb;
 mod apply;
 mod base;
+mod branches;
 mod comment;
 mod constraints;
 mod convergence;

@@ -10,7 +10,7 @@ use undrift::{
         AddressKey, AddressKeyIn, CallContext, FieldSelection, FieldTable, Former, Id,
         LiveNamespace, Names, NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target,
         calls::{CallPurpose, Lifecycle},
-        forms, plain_text,
+        forms, is_readable, plain_text,
     },
     operation::{Op, Read, Write},
     release::{DetectedRelease, REFERENCE},
@@ -66,7 +66,8 @@ fn the_sections_are_these_in_this_order() {
             "integrations",
             "push_rule",
             "fork_of",
-            "archived"
+            "archived",
+            "branches"
         ]
     );
     assert_eq!(
@@ -177,7 +178,10 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         // A copy left by a lost answer must be removable.
         assert!(!section.allows_duplicates() || delete.is_some(), "{at}");
         assert!(!section.is_removable() || delete.is_some(), "{at}");
-        if edit.is_none() && create.is_some() {
+        let is_fixed = |name: &str| section.identity.contains(&name);
+        let mut specs = section.specs().iter();
+        let can_differ = specs.any(|spec| is_readable(spec.field) && !is_fixed(spec.name));
+        if edit.is_none() && create.is_some() && can_differ {
             assert!(delete.is_some(), "{at}: what is replaced");
         }
     }

@@ -240,7 +240,7 @@ fn required_parameters_are_listed() {
         .filter(|row| !named(row, |p| p.required && p.place != ParameterLocation::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 29, "{with:?}");
+    assert_eq!(with.len(), 30, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

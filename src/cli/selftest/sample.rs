@@ -224,7 +224,7 @@ impl TestSetup {
             changeable_fields.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
         let value = self.entry_value(section, field_to_change, phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
-        if phase != SamplePhase::Remove {
+        if phase != SamplePhase::Remove || section.keeps_entries() {
             return Ok(value);
         }
         let mut entry = entries[0].as_object().cloned().unwrap_or_default();

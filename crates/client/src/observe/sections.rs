@@ -152,6 +152,9 @@ impl SectionReader<'_> {
                     format!("the token's role is below {role}, so the list may be incomplete");
                 LiveEntries::Partial(why.into())
             }
+            ReadSource::List(_) if scoped_kind.name_filter.is_some() && facts.is_empty => {
+                LiveEntries::Fresh
+            }
             ReadSource::List(op) => match scoped_kind.parent {
                 Some(parent) => self.read_lists_of_parents(parent, op, parents).await?,
                 None => self.read_list(op).await?,
@@ -229,7 +232,8 @@ impl SectionReader<'_> {
     async fn read_list(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, section, home) = (self.kind, self.section, self.kind.scoped_kind);
         let reader = kind.reader(FieldSelection::Only(&self.names));
-        let request = home.list_request(self.request(op));
+        let declared_names = section.entries.iter().map(|entry| &*entry.key);
+        let request = home.filter_names(home.list_request(self.request(op)), declared_names);
         let rows = self.observer.client.list_rows(request, home.rows).await?;
         if let Some(mistyped) = self.check_types(rows.iter()) {
             return Ok(mistyped);

@@ -60,6 +60,8 @@ pub struct DiffContext<'a> {
     pub live: &'a Live,
     /// The ids of the names in entries.
     pub names: &'a Names,
+    /// The declared sections of the container.
+    pub sections: &'a [DeclaredSection],
     /// The declarations of the groups in the run.
     pub groups: &'a GroupDeclarations,
     /// The release of the service, once it was read.

@@ -1,6 +1,6 @@
 //! A step: one object to create, change or remove, with the calls that do it.
 
-use std::{collections::HashSet, hash::Hash, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, hash::Hash, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -384,9 +384,19 @@ impl Step {
     }
 
     /// The paths of the things that must be created before its requests can be sent.
-    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+    pub fn waits_for(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
-        self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
+        let waits = self.requests().flat_map(Request::waits_for);
+        let named = self.named_entries().map(|entry| entry.to_string().into());
+        waits.chain(dropped.map(String::as_str)).map(Cow::from).chain(named)
+    }
+
+    /// The entries that it names and that the run creates.
+    pub fn named_entries(&self) -> impl Iterator<Item = &Address> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Names(address) => Some(address),
+            _ => None,
+        })
     }
 
     /// The entries of its container whose renames free its name.
@@ -447,7 +457,7 @@ pub struct References {
 impl References {
     fn from_step(step: &Step) -> Option<Box<Self>> {
         let references = Self {
-            waits_for: step.waits_for().map(str::to_owned).collect(),
+            waits_for: step.waits_for().map(Cow::into_owned).collect(),
             named: step.named_paths().map(str::to_owned).collect(),
             sources: step.secrets_and_files().cloned().collect(),
         };

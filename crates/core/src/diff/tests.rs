@@ -56,6 +56,7 @@ impl Default for World {
 impl World {
     pub(super) fn context(&self) -> DiffContext<'_> {
         DiffContext {
+            sections: &[],
             target: &self.target,
             container: &self.address,
             caller: &self.caller,

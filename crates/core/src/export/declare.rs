@@ -148,7 +148,10 @@ impl DocumentBuilder<'_> {
         self.document.tier = self.document.tier.max(tier);
         if !matches!(section.scoped_kind.place, ReadSource::Object) || self.facts.tier > Tier::Free
         {
-            self.document.proven_tier = self.document.proven_tier.max(tier);
+            // Some integrations also show fields of higher tiers, without a value.
+            let proven_tiers = entries.iter().map(|live| shown_tier(section, live));
+            let proven_tier = proven_tiers.fold(section.tier(), Tier::max);
+            self.document.proven_tier = self.document.proven_tier.max(proven_tier);
         }
         for live in entries {
             if self.is_omitted(section, live) {
@@ -288,4 +291,11 @@ fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
             .iter()
             .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))
             .any(|one| one == Effect::lacks(Capability::Writable))
+}
+
+/// The highest tier of the fields of `live` that have a value.
+fn shown_tier(section: Section, live: &LiveEntry) -> Tier {
+    let has_value = |name: &str| live.fields.raw().get(name).is_some_and(|value| !value.is_null());
+    let shown_specs = section.specs().iter().filter(|spec| has_value(spec.name));
+    shown_specs.map(|spec| spec.field.available.tier).max().unwrap_or_default()
 }

@@ -120,7 +120,8 @@ impl ExportSettings {
 
     /// True if `section` of the container at `path` is exported. The container itself and switches
     /// such as `archived` are exported regardless of the selection. A section is not exported if the
-    /// manifests must not declare it, or the release or the container cannot have it.
+    /// manifests must not declare it, the release or the container cannot have it, or only declared
+    /// entries are read.
     pub fn exports_section(&self, path: &str, section: Section) -> bool {
         if self
             .manages
@@ -137,6 +138,7 @@ impl ExportSettings {
                     .specs()
                     .iter()
                     .any(|spec| section.table().is_current(spec, self.release))
+                && section.scoped_kind.name_filter.is_none()
                 && (!section.is_only_top_level() || !path.contains('/'))
                 && self.selection.may_select_part(&address, &Moves::default()))
     }

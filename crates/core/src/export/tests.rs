@@ -318,6 +318,27 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
     }
 }
 
+/// The integration with Jira shows fields of the highest tier in every one.
+#[test]
+fn a_field_without_a_value_proves_no_tier() {
+    for (project_key, is_missing) in [(Json::Null, false), (json!("SHOP"), true)] {
+        let jira =
+            json!({"slug": "jira", "url": "https://jira.example.org", "project_key": project_key});
+        let mut live = live("acme/shop", &json!({"integrations": [jira]}));
+        let name = "external_status_checks";
+        let mut cause = Cause::new("needs the ultimate tier").withheld(Withheld::Tier);
+        cause.status = Some(404);
+        live.sections.insert(name, LiveEntries::Unreadable(cause));
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.tier = Tier::Premium;
+        }
+        let mut builder = builder(SecretHandling::Plain, &[]);
+        builder.add(Scope::Project, "acme/shop", &live, &Names::default());
+        builder.unread.retain(|(_, unread)| unread.section == name);
+        assert_eq!(!builder.missing_reads().is_empty(), is_missing, "{project_key}");
+    }
+}
+
 /// What the service shows of one project, it has for all.
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {

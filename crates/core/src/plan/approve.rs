@@ -7,7 +7,8 @@
 //! the one that archives the project.
 
 use std::{
-    collections::BTreeSet,
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
@@ -17,10 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, connect::Graph, extend_to_closure, saved::PlanComparison};
 use crate::{
-    address::{Address, is_literal},
+    address::{Address, Selector, is_literal},
+    catalogue,
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, SourceLocation},
-    diff::{GuardRefusal, Step},
+    diff::{Action, GuardRefusal, Step},
     live::Live,
     origin::Origin,
     text::{count, escape},
@@ -142,9 +144,12 @@ impl Plan {
         today: Date,
     ) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
-        let valid: Vec<_> = acknowledgements.iter().filter(|ack| !ack.has_expired(today)).collect();
-        let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
+        let new_addresses = self.new_addresses(&refusals);
+        let valid = acknowledgements.iter().filter(|ack| !ack.has_expired(today));
+        let valid: Vec<_> = valid.map(|ack| under_new_name(ack, &new_addresses)).collect();
+        let valid: Vec<_> = valid.iter().map(|ack| &**ack).collect();
+        let mut used = vec![false; valid.len()];
         let excesses: Vec<_> =
             valid.iter().map(|ack| excess_reason(ack, &refusals, &valid)).collect();
         for refusal in refusals {
@@ -176,6 +181,23 @@ impl Plan {
             warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
         }));
         warnings
+    }
+
+    /// The new address of each entry that the run renames, by its old one in lower case. An old name
+    /// that another entry takes, and that one of `refusals` is about, is no longer that of the renamed entry.
+    fn new_addresses(&self, refusals: &[GuardRefusal]) -> BTreeMap<String, String> {
+        let refused: BTreeSet<_> = refusals.iter().map(|refusal| &refusal.address).collect();
+        let renames = self.steps.iter().filter(|step| step.action == Action::Update);
+        let renames = renames.filter_map(|step| {
+            let section = catalogue::section(step.scope, step.address.section?)?;
+            let [name] = section.identity else { return None };
+            let old_name = step.change(name)?.before.value()?.as_str()?;
+            let old_address = step.address.section(section.section).entry(old_name);
+            let is_taken = refused.contains(&old_address);
+            let key = old_address.to_string().to_lowercase();
+            (!is_taken).then(|| (key, step.address.to_string()))
+        });
+        renames.collect()
     }
 
     /// True if a guard refuses the whole run. A refusal for a rule does, because a rule has no
@@ -294,6 +316,18 @@ fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
             ack.selector.pattern().to_lowercase() == path.to_lowercase()
         }
         _ => ack.selector.matches(&refusal.address),
+    }
+}
+
+/// `ack`, for the new name of an entry if it is for the old one alone.
+fn under_new_name<'a>(
+    ack: &'a Acknowledgement,
+    new_addresses: &BTreeMap<String, String>,
+) -> Cow<'a, Acknowledgement> {
+    let new_address = new_addresses.get(&ack.selector.pattern().to_lowercase());
+    match new_address.map(|address| Selector::parse(address)) {
+        Some(Ok(selector)) => Cow::Owned(Acknowledgement { selector, ..ack.clone() }),
+        _ => Cow::Borrowed(ack),
     }
 }
 

@@ -46,6 +46,7 @@ pub fn plan_container(declared: &Container, live: &Live, settings: &PlanSettings
         _ => (Cow::Owned(new(None)), &empty_facts),
     };
     let context = DiffContext {
+        sections: &declared.sections,
         target: &target,
         container: &address,
         caller: &settings.caller,

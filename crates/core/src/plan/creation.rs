@@ -8,7 +8,10 @@ use crate::{
     desired::{CreationPolicy, Declared, DeclaredSection},
     diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
-    kind::{Capability, Effect, Facts, PlannedCall, Section, Shape, calls::CallPurpose, forms},
+    kind::{
+        Capability, Effect, Facts, FieldSelection, PlannedCall, Section, Shape, calls::CallPurpose,
+        forms,
+    },
     live::{ExtraFact, LiveEntries},
     origin::Sourced,
     value::{Fields, Object, Value},
@@ -34,6 +37,9 @@ impl ContainerPlanner<'_> {
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
         let facts = &Facts { is_empty, ..self.context.facts.clone() };
         let inside = ContainerPlanner { context: DiffContext { facts, ..self.context }, ..*self };
+        if !is_empty {
+            inside.plan_later_fields(plan);
+        }
         for section in
             self.ordered_sections().filter(|section| !section.section.comes_with_container())
         {
@@ -99,7 +105,7 @@ impl ContainerPlanner<'_> {
         for note in &notes {
             fields.remove(&*note.fields[0]);
         }
-        let values: Fields = fields
+        let mut values: Fields = fields
             .iter()
             .map(|(name, (_, field))| ((*name).to_owned(), field.value.clone()))
             .collect();
@@ -107,9 +113,14 @@ impl ContainerPlanner<'_> {
         for (name, (section, field)) in &fields {
             match section.describe_wait(name, &values, None, true) {
                 Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
+                None if self.names_new_entry(*section, name, &field.value) => {}
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
+        values.retain(|name, value| {
+            let section = fields.get(name).map(|(section, _)| *section);
+            !section.is_some_and(|section| self.names_new_entry(section, name, value))
+        });
         plan.findings.notes.extend(notes);
         let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
@@ -131,6 +142,38 @@ impl ContainerPlanner<'_> {
             .chain(self.preceding_moves())
             .chain(effects_of(container_kind));
         Ok(Step { effects: effects.collect(), ..step })
+    }
+
+    /// True if a field names an entry that cannot exist before the container does.
+    fn names_new_entry(&self, section: Section, name: &str, value: &Value) -> bool {
+        let field = section.field(name);
+        let followed = field.relations.follows.and_then(|of| self.declared.section(of));
+        let is_default = value.plain() == field.default.service.as_ref();
+        followed.is_some_and(|followed| {
+            followed.present().any(|entry| !is_default && value.text() == Some(&*entry.key))
+        })
+    }
+
+    /// Plans what the creating request cannot set, because it names entries that come later. Until then,
+    /// the container has the defaults of the service.
+    fn plan_later_fields(&self, plan: &mut ContainerPlan) {
+        for section in self.sections_in_create() {
+            let kind = section.section;
+            for entry in &section.entries {
+                let is_later = |(name, field): &(&str, Sourced<Value>)| {
+                    self.names_new_entry(kind, name, &field.value)
+                };
+                let fields: Declared = entry.fields.iter().filter(is_later).collect();
+                let default = |name: &str| kind.field(name).default.service.clone();
+                let raw =
+                    fields.keys().map(|name| (name.to_owned(), default(name).into())).collect();
+                let live = kind.read(&raw, FieldSelection::All);
+                let entry = DesiredEntry { fields, ..entry.clone() };
+                let declared = DeclaredSection::with_entries(kind, &section.origin, vec![entry]);
+                let live = LiveEntries::One(Some(live.into()));
+                plan.findings.extend(self.compare_section(&declared, &live).unwrap_or_default());
+            }
+        }
     }
 
     /// The sections that the creating request sets too.

@@ -17,7 +17,7 @@ use crate::{
     catalogue,
     diff::{Action, Edge, Step},
     field::Scope,
-    kind::{Capability, Effect, ScopedKind, visibility_rank},
+    kind::{Capability, Effect, ScopedKind, overlap, visibility_rank},
     level::{MAINTAINER, OWNER},
     live::Caller,
     steps,
@@ -29,14 +29,15 @@ const UNARCHIVE: u8 = 1;
 const NARROWING: u8 = 2;
 const MOVE: u8 = 3;
 const FREEING_ROOM: u8 = 4;
-const PROVIDING_CAPABILITIES: u8 = 5;
-const ENDING_ACCESS: u8 = 6;
-const ENTRIES: u8 = 7;
-const REMOVING_CAPABILITIES: u8 = 8;
-const REMOVALS: u8 = 9;
-const CLOSING_FEATURES: u8 = 10;
-const OWN_ACCESS: u8 = 11;
-const ARCHIVE: u8 = 12;
+const NAMED: u8 = 5;
+const PROVIDING_CAPABILITIES: u8 = 6;
+const ENDING_ACCESS: u8 = 7;
+const ENTRIES: u8 = 8;
+const REMOVING_CAPABILITIES: u8 = 9;
+const REMOVALS: u8 = 10;
+const CLOSING_FEATURES: u8 = 11;
+const OWN_ACCESS: u8 = 12;
+const ARCHIVE: u8 = 13;
 
 /// What decides the position of a step.
 struct StepRank {
@@ -50,8 +51,9 @@ struct StepRank {
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
+    add_names(scope, steps);
     let ranks = rank_steps(scope, caller, steps);
-    let depths = rename_depths(steps);
+    let depths = chain_depths(steps);
     let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
     ranked.sort_by_key(|(rank, step)| (rank.rank, depths.get(&step.address).copied()));
     let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
@@ -60,16 +62,60 @@ pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) 
     *steps = sorted;
 }
 
-/// The number of renames, one after the other, that free the name for each step that takes one.
-fn rename_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
-    let followed = container_steps
-        .iter()
-        .filter_map(|step| Some((&step.address, step.followed_entries().next()?)));
+/// Adds to each step which entries it names that another one creates.
+fn add_names(scope: Scope, steps: &mut [Step]) {
+    let names_of = |step: &Step| {
+        let section = step.address.section.and_then(|name| catalogue::section(scope, name));
+        let names = section.into_iter().flat_map(|section| {
+            step.changes.iter().filter_map(move |change| {
+                let followed_section = section.field(&change.field).relations.follows?;
+                let name = change.after.value()?.as_str()?;
+                let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+                Some((followed_section, name.to_owned()))
+            })
+        });
+        names.collect::<Vec<_>>()
+    };
+    let names: Vec<_> = steps.iter().map(names_of).collect();
+    let sections: BTreeSet<_> = names.iter().flatten().map(|(section, _)| *section).collect();
+    let created = steps.iter().filter(|step| step.action == Action::Create);
+    let created_entries: BTreeMap<_, _> = created
+        .filter_map(|step| {
+            let section = step.address.section.filter(|section| sections.contains(section))?;
+            Some(((section, step.address.entry.clone()?), step.address.clone()))
+        })
+        .collect();
+    for (step, names) in steps.iter_mut().zip(names) {
+        for (section, name) in names {
+            let named_entries: Vec<_> = if name.contains('*') {
+                let matching = created_entries
+                    .iter()
+                    .filter(|((of, created), _)| *of == section && overlap(&name, created));
+                matching.map(|(_, address)| address.clone()).collect()
+            } else {
+                created_entries.get(&(section, name)).cloned().into_iter().collect()
+            };
+            step.effects.extend(named_entries.into_iter().map(Effect::Names));
+        }
+    }
+}
+
+/// For each step that takes the name of a renamed entry, or names a created one: the number of such
+/// steps, one after the other, that come first.
+fn chain_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
+    let followed = container_steps.iter().filter_map(|step| {
+        let mut entries = step.followed_entries().chain(step.named_entries());
+        Some((&step.address, entries.next()?))
+    });
     let followed: HashMap<_, _> = followed.collect();
     let mut depths = HashMap::new();
     for mut address in followed.keys().copied() {
         let mut chain = Vec::new();
-        while let Some(next) = followed.get(address).filter(|_| !depths.contains_key(address)) {
+        // Branches that are created from each other are a circle: it ends when it has every step.
+        while let Some(next) = followed.get(address)
+            && !depths.contains_key(address)
+            && chain.len() < followed.len()
+        {
             steps::step();
             chain.push(address);
             address = next;
@@ -93,7 +139,7 @@ pub(super) fn needed_steps(
         steps.iter().enumerate().rev().map(|(at, s)| (s.address.to_string(), at)).collect();
     let needed = ranks.iter().zip(steps).map(|(dependent, step)| {
         let awaited_steps: Vec<_> =
-            step.waits_for().filter_map(|name| addresses.get(name)).collect();
+            step.waits_for().filter_map(|name| addresses.get(&*name)).collect();
         let needed = ranks.iter().zip(steps).enumerate().flat_map(|(at, (other, other_step))| {
             let is_before = other.rank < dependent.rank;
             let narrows = dependent.rank == MOVE && narrows_visibility(other_step);
@@ -118,6 +164,16 @@ fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepRank> {
             if closer.provides.iter().any(|capability| needed.contains(capability)) {
                 closer.rank = PROVIDING_CAPABILITIES;
             }
+        }
+    }
+    // What a step names comes before all such steps, unless a feature must be opened first.
+    let named: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
+    let opens = ranks.iter().flat_map(|rank| &rank.provides).copied();
+    let opened: BTreeSet<_> = opens.filter(|what| matches!(what, Capability::Feature(_))).collect();
+    for (rank, step) in ranks.iter_mut().zip(steps) {
+        let is_closed = || rank.needed_capabilities().any(|needed| opened.contains(&needed));
+        if named.contains(&step.address) && !is_closed() {
+            rank.rank = NAMED;
         }
     }
     // A container that moves must not be more visible than its new group.
@@ -206,6 +262,7 @@ impl StepRank {
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
                 | Effect::Follows(_)
+                | Effect::Names(_)
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess { .. }
                 | Effect::Risk(..)
@@ -337,7 +394,7 @@ impl<'p> Edges<'p> {
         }
         // Steps of its own container that it names; `connect` handles other containers.
         for named in step.waits_for() {
-            let position = named.contains('#').then(|| self.position_of(named)).flatten();
+            let position = named.contains('#').then(|| self.position_of(&named)).flatten();
             let earlier: Vec<_> = position.filter(|other| *other < at).into_iter().collect();
             self.add_edge(&earlier, "what it names must exist", &mut edges);
         }

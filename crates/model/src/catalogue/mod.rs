@@ -4,6 +4,7 @@
 pub mod approval_rules;
 pub mod approvals;
 pub mod archived;
+mod branches;
 pub mod constraints;
 pub mod copies;
 mod creation;
@@ -48,6 +49,7 @@ fn rules(name: &str) -> Option<&'static dyn KindRules> {
         "approval_rules" => &approval_rules::ApprovalRules,
         "approvals" => &approvals::ApprovalSettings,
         "archived" => &archived::Archived,
+        "branches" => &branches::Branches,
         "fork_of" => &fork_of::ForkRelation,
         "group" => &group::GroupRules,
         "hooks" => &hooks::Hooks,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{kind::are_equal, operation};
+use crate::operation;
 
 use super::prelude::*;
 
@@ -29,23 +29,6 @@ impl KindRules for PipelineSchedules {
                 );
             }
         }
-    }
-
-    // The service looks up a short name among the existing branches and tags.
-    fn wait_reason(
-        &self,
-        _section: Section,
-        name: &str,
-        declared: &Fields,
-        live: Option<&LiveEntry>,
-        is_empty: bool,
-    ) -> Option<&'static str> {
-        let declared = declared.get(name)?.plain()?;
-        let is_short = !declared.as_str()?.starts_with("refs/");
-        let live_ref = live.and_then(|live| live.fields.raw().get(name));
-        let is_changed = live_ref.is_none_or(|live| !are_equal(Compare::Ref, declared, live));
-        let needs_branch = name == "ref" && is_empty && is_short && is_changed;
-        needs_branch.then_some("until the repository has a branch")
     }
 
     fn calls(&self, context: &CallContext<'_>) -> Calls {
@@ -211,7 +194,7 @@ mod tests {
             ("v1", "refs/tags/v1", false),
         ] {
             assert_eq!(
-                are_equal(compare, &declared.into(), &live.into()),
+                forms::are_equal(compare, &declared.into(), &live.into()),
                 is_same,
                 "{declared} {live}"
             );

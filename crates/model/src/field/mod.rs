@@ -241,6 +241,10 @@ pub struct Relations {
     /// The section of the same container whose entries the value names.
     #[schemars(skip)]
     pub names_entries: Option<&'static str>,
+    /// The section of the same container whose entry with this name, or of this pattern, must exist
+    /// first, if the run creates it.
+    #[schemars(skip)]
+    pub follows: Option<&'static str>,
 }
 
 impl Relations {

@@ -318,6 +318,10 @@ pub struct ScopedKind {
     /// in entries of the project or group itself.
     #[serde(default)]
     pub inherited: Vec<ResponseCondition>,
+    /// The parameter of the list request for an expression that names must match. Only entries with a
+    /// declared name are then read.
+    #[schemars(skip)]
+    pub name_filter: Option<&'static str>,
     /// The message of the 404 with which the service answers if the list is empty.
     pub empty_as: Option<&'static str>,
     /// How the service shows that a single object is absent.

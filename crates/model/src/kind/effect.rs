@@ -138,6 +138,8 @@ pub enum Effect {
     /// The service accepts it only after this object has made room: the container that is declared at
     /// this path has moved, or this entry of a group above is removed.
     Follows(Address),
+    /// It names this entry, which the run creates.
+    Names(Address),
     /// It moves to another namespace.
     Transfers {
         /// The full path before.

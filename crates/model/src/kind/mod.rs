@@ -60,7 +60,7 @@ pub use live::{
 pub use names::{CreatedContainers, Entries, Id, Names};
 pub use property::{field_schema, keyed_field};
 pub use reader::{EntryReader, FieldSelection};
-pub use refs::{RefRule, WeakerProtection, find_weaker_protections};
+pub use refs::{RefRule, WeakerProtection, find_weaker_protections, overlap};
 pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice, takes_type};
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
@@ -97,12 +97,30 @@ pub enum Shape {
     Switch,
 }
 
+/// The longest expression in a request, as proxies refuse long addresses.
+const MAX_NAME_FILTER: usize = 1_000;
+
 impl ScopedKind {
     /// The request for the list, with its query.
     pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.query
             .iter()
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
+    }
+
+    /// Limits `request`, for the list, to entries with one of these names, if the service can do so.
+    pub fn filter_names<'n>(
+        &self,
+        request: Request<Read>,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Request<Read> {
+        let Some(parameter) = self.name_filter else { return request };
+        let escaped_names: Vec<_> = names.map(regex_syntax::escape).collect();
+        let expression = format!("^({})$", escaped_names.join("|"));
+        if expression.len() > MAX_NAME_FILTER {
+            return request;
+        }
+        request.query(parameter, expression)
     }
 
     /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
@@ -398,9 +416,14 @@ impl Section {
         matches!(self.kind.create, Create::Never)
     }
 
+    /// True if it is a list from which no request of undrift removes an entry.
+    pub fn keeps_entries(self) -> bool {
+        self.shape == Shape::List && self.scoped_kind.operations.delete.is_none()
+    }
+
     /// True if manifests may say what happens to live entries that they do not list.
     pub fn allows_unlisted(self) -> bool {
-        self.shape == Shape::List && !self.only_edits()
+        self.shape == Shape::List && !self.keeps_entries()
     }
 
     /// The id by which entries of other sections refer to `live`.
@@ -526,13 +549,13 @@ pub trait KindRules: Sync {
     /// starts with "waits".
     fn wait_reason(
         &self,
-        _section: Section,
-        _name: &str,
-        _declared: &Fields,
-        _live: Option<&LiveEntry>,
-        _is_empty: bool,
+        section: Section,
+        name: &str,
+        declared: &Fields,
+        live: Option<&LiveEntry>,
+        is_empty: bool,
     ) -> Option<&'static str> {
-        None
+        is_empty.then(|| needs::ref_wait(section, name, declared, live)).flatten()
     }
 
     /// Checks a declared entry without the service, after its schema was checked. A secret is a reference, or

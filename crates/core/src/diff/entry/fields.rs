@@ -156,7 +156,9 @@ impl EntryDiff<'_> {
 
     fn compare_field(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
         let field = self.field(name);
-        if self.is_local_only(name) {
+        // What only the creation of an entry uses means nothing later.
+        let is_used_once = field.accepted == Accepted::OnCreate && field.read == Readback::Never;
+        if is_used_once || self.is_local_only(name) {
             return FieldDiff::Local;
         }
         // Nobody knows how the service shows a secret in a field that undrift does not know.

@@ -215,7 +215,23 @@ impl<'a> EntryDiff<'a> {
 
     /// Why a field cannot be set yet.
     fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
-        self.section.describe_wait(name, &self.values, live, self.context.facts.is_empty)
+        let is_empty = self.context.facts.is_empty;
+        let why = self.section.describe_wait(name, &self.values, live, is_empty);
+        why.or_else(|| self.waits_for_opening(name, live?))
+    }
+
+    /// Why a field of the container itself waits that names an entry of a closed section: the edit that
+    /// opens the section would fail.
+    fn waits_for_opening(&self, name: &str, live: &LiveEntry) -> Option<String> {
+        let followed =
+            self.field(name).relations.follows.filter(|_| self.section.is_in_object())?;
+        let section = self.context.sections.iter().find(|of| of.section.section == followed)?;
+        let is_closed = section.section.scoped_kind.closing_settings(self.context.facts).is_some();
+        let value = self.values.plain(name)?;
+        let waits = is_closed
+            && live.fields.raw().get(name) != Some(value)
+            && section.present().any(|entry| *value == *entry.key);
+        waits.then(|| format!("until the {} can be created", section.section.noun))
     }
 
     fn new_note(&self, reason: Reason, fields: Vec<String>) -> Note {

@@ -34,7 +34,7 @@ impl ContainerCheck<'_> {
         let state = match part.state {
             EntryState::Absent | EntryState::Unmanaged => {
                 // If it cannot be absent, that is reported elsewhere.
-                if !section.only_edits() {
+                if !section.keeps_entries() {
                     self.check_identity_only(section, &part, "absent");
                 }
                 desired::EntryPresence::Absent

@@ -421,7 +421,8 @@ impl ContainerCheck<'_> {
             self.check_duplicates(kind, &entries, identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        let default_policy = if kind.only_edits() { Unlisted::Ignore } else { Unlisted::default() };
+        let default_policy =
+            if kind.keeps_entries() { Unlisted::Ignore } else { Unlisted::default() };
         let unlisted =
             policy.unwrap_or_else(|| Sourced { value: default_policy, origin: origin.clone() });
         let also_read = BTreeSet::new();

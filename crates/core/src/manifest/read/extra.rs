@@ -162,7 +162,8 @@ mod tests {
             }
             "shares" => row.path.starts_with("/projects/:id/share"),
             "pipeline_schedule_variables" => row.path.contains("_schedule_id/variables"),
-            "job_token_scope"
+            "branches"
+            | "job_token_scope"
             | "job_token_allowlist"
             | "job_token_groups_allowlist"
             | "package_protection_rules"

@@ -122,8 +122,8 @@ fn mapping_schema(section: Section) -> Json {
 fn list_schema(section: Section) -> Json {
     let mut fields = entry_schema(section);
     // Editors would insert a default into every new entry.
-    let (noun, only_edits) = (section.noun, section.only_edits());
-    let intro = match only_edits {
+    let (noun, keeps_entries) = (section.noun, section.keeps_entries());
+    let intro = match section.only_edits() {
         true => format!("Whether the {noun} is managed (default: `present`)."),
         false => format!(
             "Whether the {noun} must exist (default: `present`). An `absent` one needs only its identity."
@@ -133,7 +133,7 @@ fn list_schema(section: Section) -> Json {
         "{intro} An `unmanaged` one is managed elsewhere: it is not created, changed, removed or reported, and `*` in its identity matches any text."
     );
     let states = ["present", "absent", "unmanaged"].into_iter();
-    let states: Vec<_> = states.filter(|state| !only_edits || *state != "absent").collect();
+    let states: Vec<_> = states.filter(|state| !keeps_entries || *state != "absent").collect();
     let state = json!({"type": "string", "enum": states, "description": state});
     insert(&mut fields, "state", state);
     fields.remove("required");

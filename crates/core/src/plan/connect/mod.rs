@@ -136,7 +136,7 @@ fn edges_to_creations(steps: &[Step]) -> StepRelations {
                     relations.order(at, &new.address, Capability::Exists.order_reason(new.scope));
                 }
                 None => {
-                    let address = Address::container(path.into());
+                    let address = Address::container((*path).into());
                     relations.order(at, &address, Capability::Exists.order_reason(Scope::Group));
                 }
             }

@@ -161,6 +161,7 @@ fn weaker_protection_is_refused() {
     let declared = shop(&json!({}), Unlisted::Report);
     let settings = settings(&[]);
     let context = DiffContext {
+        sections: &[],
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,

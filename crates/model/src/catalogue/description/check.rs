@@ -306,7 +306,9 @@ impl DescriptionCheck<'_> {
         let is_fixed = name_field.is_none() && identity.contains(&field.name);
         // What all groups and projects share is as the first one created it.
         let is_shared = field.among == Among::Shared;
-        if field.accepted == Accepted::OnCreate && !is_replaced && !is_fixed && !is_shared {
+        let can_differ = field.read != Readback::Never;
+        let is_open = !is_replaced && !is_fixed && !is_shared && can_differ;
+        if field.accepted == Accepted::OnCreate && is_open {
             let never = *create == Create::Never;
             let name = if never { "never_changes_here" } else { "never_changes" };
             self.report(format!("{at}/accepted"), name);

@@ -304,7 +304,7 @@ impl SchemaPosition<'_> {
         let mut everywhere = catalogue::all_sections().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
             let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
-            if let Some(of) = list.filter(|of| of.only_edits()) {
+            if let Some(of) = list.filter(|of| of.keeps_entries()) {
                 let nouns = plural(of.noun);
                 return Some(format!(
                     "leave it out: {nouns} that no manifest lists stay unchanged"
