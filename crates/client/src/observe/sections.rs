@@ -152,7 +152,7 @@ impl SectionReader<'_> {
                     format!("the token's role is below {role}, so the list may be incomplete");
                 LiveEntries::Partial(why.into())
             }
-            ReadSource::List(_) if scoped_kind.name_filter.is_some() && facts.is_empty => {
+            ReadSource::List(_) if scoped_kind.name_filter().is_some() && facts.is_empty => {
                 LiveEntries::Fresh
             }
             ReadSource::List(op) => match scoped_kind.parent {

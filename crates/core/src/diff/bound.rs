@@ -140,7 +140,7 @@ impl<'c> DiffContext<'c> {
         let colliding = above.iter().filter(|(name, _)| section.collides_with_parent(key, name));
         step.effects.extend(colliding.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
-            Effect::Follows(group.section(section.section).entry(name))
+            Effect::follows(group.section(section.section).entry(name))
         }));
     }
 

@@ -127,7 +127,7 @@ pub fn section(
         let taker = matcher.taker(&identity);
         let freed = taker.map(|entry| declared.address_of(entry, context.container));
         for step in findings.steps.iter_mut().skip(first_step) {
-            step.effects.extend(freed.clone().map(Effect::Follows));
+            step.effects.extend(freed.clone().map(Effect::follows));
         }
         doubt.has_unmatched_secret |=
             matcher.matched_count() == matched_before && entry_diff.has_secret_identity();

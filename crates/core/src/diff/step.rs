@@ -394,7 +394,7 @@ impl Step {
     /// The entries that it names and that the run creates.
     pub fn named_entries(&self) -> impl Iterator<Item = &Address> {
         self.effects.iter().filter_map(|effect| match effect {
-            Effect::Names(address) => Some(address),
+            Effect::Follows { object, is_created: true } => Some(object),
             _ => None,
         })
     }
@@ -420,7 +420,7 @@ impl Step {
     /// What must make room before the service accepts it.
     pub fn follows(&self) -> impl Iterator<Item = &Address> {
         self.effects.iter().filter_map(|effect| match effect {
-            Effect::Follows(address) => Some(address),
+            Effect::Follows { object, is_created: false } => Some(object),
             _ => None,
         })
     }

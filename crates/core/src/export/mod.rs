@@ -138,7 +138,7 @@ impl ExportSettings {
                     .specs()
                     .iter()
                     .any(|spec| section.table().is_current(spec, self.release))
-                && section.scoped_kind.name_filter.is_none()
+                && section.scoped_kind.name_filter().is_none()
                 && (!section.is_only_top_level() || !path.contains('/'))
                 && self.selection.may_select_part(&address, &Moves::default()))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
     catalogue::{self, constraints},
-    desired::{CreationPolicy, Declared, DeclaredSection},
+    desired::{CreationPolicy, Declared, DeclaredSection, DesiredEntry},
     diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
     kind::{

@@ -63,7 +63,7 @@ impl ContainerPlanner<'_> {
     /// The moves that must come before a step that gives the container its path.
     pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
         let paths = self.context.target.moves_after.iter().cloned();
-        paths.map(|path| Effect::Follows(Address::container(path)))
+        paths.map(|path| Effect::follows(Address::container(path)))
     }
 
     /// Restores it; it was marked for deletion `since` a day.

@@ -95,7 +95,7 @@ fn add_names(scope: Scope, steps: &mut [Step]) {
             } else {
                 created_entries.get(&(section, name)).cloned().into_iter().collect()
             };
-            step.effects.extend(named_entries.into_iter().map(Effect::Names));
+            step.effects.extend(named_entries.into_iter().map(Effect::follows_creation));
         }
     }
 }
@@ -261,8 +261,7 @@ impl StepRank {
                 }
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
-                | Effect::Follows(_)
-                | Effect::Names(_)
+                | Effect::Follows { .. }
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess { .. }
                 | Effect::Risk(..)

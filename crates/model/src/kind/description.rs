@@ -301,7 +301,8 @@ pub struct ScopedKind {
     /// `keys`.
     ///
     /// The path of a single object ends with a name. If the service addresses an entry by the query,
-    /// the path ends with `?NAME=:FIELD`. What is `?NAME=VALUE` is sent with each request for the list.
+    /// the path ends with `?NAME=:FIELD`. What is `?NAME=VALUE` is sent with each request for the list;
+    /// with the value `^(:name)$`, only entries with a declared name are read.
     /// An argument between names is that of a parent entry, whose section has the path before it.
     #[schemars(example = &"/projects/:id/feature_flags/:feature_flag_name")]
     pub path: &'static str,
@@ -318,10 +319,6 @@ pub struct ScopedKind {
     /// in entries of the project or group itself.
     #[serde(default)]
     pub inherited: Vec<ResponseCondition>,
-    /// The parameter of the list request for an expression that names must match. Only entries with a
-    /// declared name are then read.
-    #[schemars(skip)]
-    pub name_filter: Option<&'static str>,
     /// The message of the 404 with which the service answers if the list is empty.
     pub empty_as: Option<&'static str>,
     /// How the service shows that a single object is absent.

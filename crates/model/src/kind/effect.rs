@@ -135,11 +135,14 @@ pub enum Effect {
         /// Whether it has it after.
         after: bool,
     },
-    /// The service accepts it only after this object has made room: the container that is declared at
-    /// this path has moved, or this entry of a group above is removed.
-    Follows(Address),
-    /// It names this entry, which the run creates.
-    Names(Address),
+    /// The service accepts it only after the step of this object.
+    Follows {
+        /// What makes room: the container that is declared at this path moves, or this entry is removed or
+        /// renamed. Or, with `is_created`, the entry that it names.
+        object: Address,
+        /// Whether the run creates the object.
+        is_created: bool,
+    },
     /// It moves to another namespace.
     Transfers {
         /// The full path before.
@@ -151,6 +154,16 @@ impl Effect {
     /// The visibility changes.
     pub fn visibility(before: Option<String>, after: impl Into<String>) -> Self {
         Self::Visibility { before, after: after.into(), more_visible: Vec::new() }
+    }
+
+    /// This object makes room first.
+    pub const fn follows(object: Address) -> Self {
+        Self::Follows { object, is_created: false }
+    }
+
+    /// It names this entry, which the run creates.
+    pub const fn follows_creation(object: Address) -> Self {
+        Self::Follows { object, is_created: true }
     }
 
     /// It refers to this user or group.

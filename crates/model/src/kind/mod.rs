@@ -99,13 +99,23 @@ pub enum Shape {
 
 /// The longest expression in a request, as proxies refuse long addresses.
 const MAX_NAME_FILTER: usize = 1_000;
+/// The value of a parameter for an expression that names must match, in the path of a kind.
+const NAME_EXPRESSION: &str = "^(:name)$";
 
 impl ScopedKind {
     /// The request for the list, with its query.
     pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.query
             .iter()
+            .filter(|(_, value)| *value != NAME_EXPRESSION)
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
+    }
+
+    /// The parameter of the list request for an expression that names must match. Only entries with a
+    /// declared name are then read.
+    pub fn name_filter(&self) -> Option<&'static str> {
+        let filter = self.query.iter().find(|(_, value)| *value == NAME_EXPRESSION);
+        filter.map(|(parameter, _)| *parameter)
     }
 
     /// Limits `request`, for the list, to entries with one of these names, if the service can do so.
@@ -114,7 +124,7 @@ impl ScopedKind {
         request: Request<Read>,
         names: impl Iterator<Item = &'n str>,
     ) -> Request<Read> {
-        let Some(parameter) = self.name_filter else { return request };
+        let Some(parameter) = self.name_filter() else { return request };
         let escaped_names: Vec<_> = names.map(regex_syntax::escape).collect();
         let expression = format!("^({})$", escaped_names.join("|"));
         if expression.len() > MAX_NAME_FILTER {

@@ -201,7 +201,7 @@ fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
     let (ReadSource::List(op) | ReadSource::Optional(op)) = section.scoped_kind.place else {
         return None;
     };
-    if section.scoped_kind.name_filter.is_some() {
+    if section.scoped_kind.name_filter().is_some() {
         return None;
     }
     Some(section.scoped_kind.list_request(op.request().arg("id", id)))

@@ -402,7 +402,7 @@ impl<'a> EntryDiff<'a> {
         let after = self.object_after(live.fields.raw());
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         if self.check_with_live(&changed, &after, findings) {
-            return;
+            return None;
         }
         let subject = subject_id(self.section, live);
         let before = before.fields.raw();

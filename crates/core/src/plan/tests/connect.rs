@@ -416,7 +416,7 @@ fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
 
 #[test]
 fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
-    let gets = |path: &str| vec![Effect::Follows(Address::container(path.into()))];
+    let gets = |path: &str| vec![Effect::follows(Address::container(path.into()))];
     let mut steps = vec![
         itself(Scope::Project, "x/a", gets("x/b")),
         itself(Scope::Project, "x/b", gets("x/c")),
@@ -508,7 +508,7 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
         let takes = itself(
             Scope::Project,
             "acme/new",
-            vec![Effect::Follows(Address::container(up.into()))],
+            vec![Effect::follows(Address::container(up.into()))],
         );
         let mut steps = [moves, Step { after: known.map(edge).into_iter().collect(), ..takes }];
         assert!(connect(&mut steps).is_empty());
@@ -610,7 +610,7 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
         );
         Step { effects, ..step }
     };
-    let taken = || vec![Effect::Follows(address("ACME", "bug"))];
+    let taken = || vec![Effect::follows(address("ACME", "bug"))];
     let renamed_here = |effects: Vec<Effect>| {
         let step = rename(Scope::Project, "acme/shop", ["flaw", "bug"]);
         Step { effects, ..step }
